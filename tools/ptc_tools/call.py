@@ -1,0 +1,61 @@
+"""What a call is, and who made it: plain values that cross every boundary of the project.
+
+A call is a claim by somebody untrusted. Nothing here decides anything; `ptc_tools.invoke` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonObject: TypeAlias = "dict[str, JsonValue]"
+
+CallerKind: TypeAlias = Literal["direct", "programmatic"]
+"""The words of `allowed_callers`. On the wire a call's `caller` says `program` instead (wire.md, Tools)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The model itself made the call, outside any program."""
+
+    @property
+    def kind(self) -> CallerKind:
+        return "direct"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program made the call. `caller_id` is the call id of the program (hosted) or of the code tool's call."""
+
+    caller_id: str
+
+    @property
+    def kind(self) -> CallerKind:
+        return "programmatic"
+
+
+Caller: TypeAlias = Direct | Program
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it was asked for.
+
+    `arguments` is the JSON text from the wire, not yet parsed (`None` and `""` happen), or the value that a
+    strict decoder of ours already made of it. `origin_line` is the line of the program that made the call,
+    where that is known.
+    """
+
+    call_id: str
+    name: str
+    arguments: str | Mapping[str, JsonValue] | None
+    caller: Caller = Direct()
+    namespace: str | None = None
+    origin_line: int | None = None
+
+    @property
+    def qualified_name(self) -> str:
+        """`namespace.name`, or the name alone: for messages and logs, never for dispatch."""
+        return f"{self.namespace}.{self.name}" if self.namespace else self.name

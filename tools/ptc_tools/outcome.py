@@ -1,0 +1,82 @@
+"""How a call ended. The types stay different everywhere: on the wire, in a program, in the audit record.
+
+    Success       the tool ran; `value` fits its output schema
+    Denied        the tool never ran: unknown, not allowed, bad arguments, not approved, program not open …
+    Failure       the tool ran and did not give a valid result: raised, timed out, broke its schema
+    Cancelled     the call was given up before its result was released
+
+A mutation whose effect is unknown, a partial result and an unavailable section join here with the
+contracts that can declare them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ptc_tools.call import JsonObject, JsonValue
+
+DenialCode: TypeAlias = Literal[
+    "unknown_tool",
+    "caller_not_allowed",
+    "program_not_open",
+    "malformed_arguments",
+    "invalid_arguments",
+    "not_authorized",
+    "not_approved",
+    "limit_exceeded",
+    "audit_unavailable",
+    "not_admitted",
+    "incomplete_response",
+]
+FailureCode: TypeAlias = Literal["tool_error", "invalid_result", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """The tool ran; `value` is JSON and fits the tool's output schema."""
+
+    value: JsonValue
+    status: Literal["success"] = "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The tool never ran. `message` says what was wrong and what to do, and is meant for the model."""
+
+    code: DenialCode
+    message: str
+    status: Literal["denied"] = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The tool ran without a valid result. `message` is meant for the model: no traceback, no host path.
+
+    `exception` keeps the host's exception for `on_tool_error="raise"`; it never leaves the process.
+    """
+
+    code: FailureCode
+    message: str
+    exception: BaseException | None = None
+    status: Literal["failure"] = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The call was given up: its program cancelled it, its run ended, or a sibling failed the run."""
+
+    message: str = "the call was cancelled"
+    code: Literal["cancelled"] = "cancelled"
+    status: Literal["cancelled"] = "cancelled"
+
+
+Outcome: TypeAlias = Success | Denied | Failure | Cancelled
+
+
+def error_object(outcome: Denied | Failure | Cancelled) -> JsonObject:
+    """The JSON object that stands for a call without a result: `{"error": {"type", "message"}}`.
+
+    A program-owned call with an output schema must be answered by an object even then (wire.md, rule 5).
+    """
+    return {"error": {"type": outcome.code, "message": outcome.message}}
