@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ptc_tools.call import Call
+from ptc_tools.outcome import Outcome
 
 
 class OpenPrograms:
@@ -44,8 +45,12 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Given to a tool that declares a parameter of this type; never part of what the model sees."""
+    """Given to a tool that declares a parameter of this type; never part of what the model sees.
+
+    `invoke` is the one path itself: a tool that runs a program passes the program's calls through it.
+    """
 
     run: RunContext
     call: Call
+    invoke: Callable[[Call, RunContext], Awaitable[Outcome]]
     attempt: int = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ptc_tools.call import Call, JsonValue
+from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Denied, Outcome
@@ -26,3 +26,6 @@ class Recorder(Protocol):
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         """For a call that never ran; `contract` is None where no tool of that name exists."""
+
+    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        """Anything else of a run that an auditor asks for: `run.started`, `program.started`, `request.sent` …"""
