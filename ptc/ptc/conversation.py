@@ -1,0 +1,394 @@
+"""The conversation with the Responses API as a plain state machine: raw items in, raw items and events out.
+
+It is told responses and outputs, and says what the next request carries and what is to be done. It never
+does I/O, looks at a clock, awaits, or decides whether a call may run; and it never changes an item.
+
+The rules of the machine, which `TRANSITIONS` states and nothing else may:
+
+- A request is made only when there is something to send, and never while a call lacks its output.
+- A response is taken only after a request, and wholly or not at all.
+- Each pending call is answered exactly once; outputs go back in the order of the calls.
+- After the answer the conversation rests until there is new input.
+- A response that breaks the protocol ends the conversation: what the service thinks is no longer known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from ptc.errors import (
+    InvalidInput,
+    LocalProtocolError,
+    ReasoningNotReplayable,
+    RemoteProtocolError,
+    UnansweredCalls,
+)
+from ptc.events import (
+    Commentary,
+    Continues,
+    Event,
+    Failed,
+    Finished,
+    Incomplete,
+    PendingCall,
+    ProgramClosed,
+    ProgramOpened,
+    ProgramPaused,
+    Refused,
+    StillRunning,
+)
+from ptc.items import OUTPUT_OF, as_items, call_key, for_request, item_type
+from ptc.reading import (
+    Messages,
+    failure_of,
+    incomplete_reason,
+    messages_of,
+    output_of,
+    pending_of,
+    text_of,
+    unanswered_in,
+    unreplayable_reasoning,
+)
+from ptc_tools.call import JsonObject, JsonValue, Program
+
+HistoryMode: TypeAlias = Literal["stateless", "previous_response", "conversation"]
+"""Where the history lives: with us (`store=False`), behind the last response's id, or in a conversation."""
+
+ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
+
+
+class State(Enum):
+    RESTING = "resting"
+    READY = "ready"
+    SENT = "sent"
+    ANSWERING = "answering"
+    BROKEN = "broken"
+
+
+class Step(Enum):
+    INPUT = "input"
+    REQUEST = "request"
+    GIVEN_UP = "request given up"
+    CALLS = "response with calls"
+    CONTINUES = "response to continue"
+    ENDED = "response that ends"
+    RUNNING = "response still running"
+    FAILED = "response that failed"
+    VIOLATED = "response that breaks the protocol"
+    ANSWER = "output"
+    LAST_ANSWER = "last output"
+    LAST_ANSWER_AFTER_END = "last output after the end"
+
+
+TRANSITIONS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
+    {
+        State.RESTING: {Step.INPUT: State.READY},
+        State.READY: {Step.INPUT: State.READY, Step.REQUEST: State.SENT},
+        State.SENT: {
+            Step.GIVEN_UP: State.READY,
+            Step.CALLS: State.ANSWERING,
+            Step.CONTINUES: State.READY,
+            Step.ENDED: State.RESTING,
+            Step.RUNNING: State.SENT,
+            Step.FAILED: State.READY,
+            Step.VIOLATED: State.BROKEN,
+        },
+        State.ANSWERING: {
+            Step.ANSWER: State.ANSWERING,
+            Step.LAST_ANSWER: State.READY,
+            Step.LAST_ANSWER_AFTER_END: State.RESTING,
+        },
+        State.BROKEN: {},
+    }
+)
+"""Every legal step; a missing entry is a LocalProtocolError that names step and state."""
+
+
+class Conversation:
+    """One conversation. `history` is the list of raw wire dicts, as sent and received.
+
+    `mode` says where the history lives; `previous_response_id` and `conversation_id` continue one that the
+    service holds; `include` adds to what every request asks for.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: HistoryMode = "stateless",
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        include: Sequence[str] = (),
+    ) -> None:
+        if (conversation_id is not None) != (mode == "conversation"):
+            raise InvalidInput('a conversation id goes with mode="conversation", and only with it')
+        if previous_response_id is not None and mode != "previous_response":
+            raise InvalidInput('previous_response_id goes with mode="previous_response"')
+        self.mode: HistoryMode = mode
+        self.state = State.RESTING
+        self.history: list[JsonObject] = []
+        self.previous_response_id = previous_response_id
+        self.conversation_id = conversation_id
+        self._holds_everything = previous_response_id is None and conversation_id is None
+        self._include = list(
+            dict.fromkeys([*include, ENCRYPTED_REASONING] if mode != "conversation" else include)
+        )
+        self._unsent_from = 0
+        self._pending: dict[str, PendingCall] = {}
+        self._answers: dict[str, JsonObject] = {}
+        self._open: dict[str, None] = {}
+        self._known_programs: set[str] = set()
+        self._after_answers = Step.LAST_ANSWER
+
+    # What the driver may look at
+
+    @property
+    def pending(self) -> Mapping[str, PendingCall]:
+        """Calls without an output, by call id, in order."""
+        return {call_id: call for call_id, call in self._pending.items() if call_id not in self._answers}
+
+    @property
+    def open_programs(self) -> tuple[str, ...]:
+        """Call ids of hosted programs that may make calls now."""
+        return tuple(self._open)
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether the history may be cut or summarised here: no call and no program is open (rule 10)."""
+        return self.state in (State.RESTING, State.READY) and not self._open
+
+    @property
+    def complete_history(self) -> bool:
+        """Whether `history` is the whole conversation, or the service holds a part that we never saw."""
+        return self._holds_everything
+
+    # Steps
+
+    def send(self, value: object) -> None:
+        """Adds input: a text, or wire items. Raises InvalidInput, UnansweredCalls, LocalProtocolError."""
+        if self.state is State.ANSWERING:
+            raise UnansweredCalls(
+                f"answer the pending calls first: {', '.join(self.pending)}", call_ids=tuple(self.pending)
+            )
+        items = as_items(value)
+        if not items:
+            raise InvalidInput("the input is empty")
+        if self.mode == "stateless":
+            self._refuse_dangling(items)
+        self._step(Step.INPUT)
+        for item in items:
+            self._note_program(item)
+        self.history.extend(items)
+
+    def request(self) -> JsonObject:
+        """The fields of the next request that belong to the conversation: input, store, include, …"""
+        self._step(Step.REQUEST)
+        fields: JsonObject = {"store": self.mode != "stateless"}
+        start = 0
+        if self.mode == "previous_response" and self.previous_response_id is not None:
+            fields["previous_response_id"] = self.previous_response_id
+            start = self._unsent_from
+        elif self.mode == "conversation":
+            fields["conversation"] = self.conversation_id
+            start = self._unsent_from
+        items: list[JsonValue] = [for_request(item) for item in self.history[start:]]
+        fields["input"] = items
+        if self._include:
+            fields["include"] = list[JsonValue](self._include)
+        return fields
+
+    def give_up(self) -> None:
+        """The request was not answered: the same input may be sent again."""
+        self._step(Step.GIVEN_UP)
+
+    def forget_server_state(self) -> bool:
+        """After `previous_response_not_found`: the full input goes next; False if we do not hold all of it."""
+        if (
+            self.mode != "previous_response"
+            or self.previous_response_id is None
+            or not self._holds_everything
+        ):
+            return False
+        self.previous_response_id = None
+        return True
+
+    def receive(self, response: Mapping[str, object]) -> tuple[Event, ...]:
+        """Takes a response and says what it asks for. Raises RemoteProtocolError."""
+        if self.state is not State.SENT:
+            raise LocalProtocolError(f"no response is expected while {self.state.value}")
+        status = response.get("status") or "completed"
+        if status in ("queued", "in_progress"):
+            return self._still_running(response, str(status))
+        if status in ("failed", "cancelled"):
+            self._step(Step.FAILED)
+            return (Failed(str(status), *failure_of(response)),)
+        try:
+            return self._read(response, whole=status == "completed")
+        except RemoteProtocolError:
+            self._step(Step.VIOLATED)
+            raise
+
+    def answer(self, call_id: str, item: JsonObject) -> None:
+        """Gives the output item of a pending call. Raises LocalProtocolError for all but one per call."""
+        pending = self._pending.get(call_id)
+        if pending is None or call_id in self._answers:
+            why = "was answered already" if call_id in self._answers else "is not pending"
+            raise LocalProtocolError(f"call {call_id!r} {why}", call_id=call_id)
+        self._check_answer(pending, item)
+        last = len(self._answers) + 1 == len(self._pending)
+        self._step(self._after_answers if last else Step.ANSWER)
+        self._answers[call_id] = item
+        if last:
+            self.history.extend(self._answers[waiting] for waiting in self._pending)
+            self._pending, self._answers = {}, {}
+
+    def replace_history(self, items: Sequence[JsonObject]) -> None:
+        """Puts a cut or summarised history in place: only at a boundary, only where the history is ours."""
+        if not self.at_boundary or self.mode != "stateless":
+            raise LocalProtocolError(
+                "the history can be replaced only where we hold it, and while no call and no program is open"
+            )
+        self._refuse_dangling(items)
+        self.history = list(items)
+
+    # Inside
+
+    def _step(self, step: Step) -> None:
+        following = TRANSITIONS[self.state].get(step)
+        if following is None:
+            raise LocalProtocolError(
+                f"{step.value!r} is not possible while the conversation is {self.state.value}"
+            )
+        self.state = following
+
+    def _still_running(self, response: Mapping[str, object], status: str) -> tuple[Event, ...]:
+        response_id = response.get("id")
+        self._step(Step.RUNNING if isinstance(response_id, str) else Step.VIOLATED)
+        if not isinstance(response_id, str):
+            raise RemoteProtocolError("a response that is still running came without an id")
+        return (StillRunning(response_id, status),)
+
+    def _read(self, response: Mapping[str, object], *, whole: bool) -> tuple[Event, ...]:
+        output = output_of(response)
+        pending = pending_of(output, whole=whole)
+        messages = messages_of(output)
+        programs = self._programs_in(output)
+        ends = not whole or (not pending and bool(messages.answer))
+        self.history.extend(output)
+        self._unsent_from = len(self.history)
+        response_id = response.get("id")
+        if self.mode == "previous_response" and isinstance(response_id, str):
+            self.previous_response_id = response_id
+        self._refuse_lost_reasoning(output, ends)
+        for item in output:
+            self._note_program(item)
+        self._pending = {call.call.call_id: call for call in pending}
+        self._after_answers = Step.LAST_ANSWER_AFTER_END if _is_final(messages, whole) else Step.LAST_ANSWER
+        events: list[Event] = [*programs, *pending, *self._paused_by(pending)]
+        events += self._said(messages, ended=ends)
+        if pending:
+            self._step(Step.CALLS)
+        elif ends:
+            self._step(Step.ENDED)
+        else:
+            self._step(Step.CONTINUES)
+            events.append(Continues())
+        if ends:
+            events.append(_ending(messages, incomplete_reason(response), whole))
+        return tuple(events)
+
+    def _programs_in(self, output: Sequence[JsonObject]) -> list[Event]:
+        events: list[Event] = []
+        for item in output:
+            kind, call_id = item_type(item), item.get("call_id")
+            if kind not in ("program", "program_output"):
+                continue
+            if not isinstance(call_id, str) or not call_id:
+                raise RemoteProtocolError(f"a {kind} item came without a call id")
+            if kind == "program":
+                if call_id in self._known_programs:
+                    raise RemoteProtocolError(f"a second program came with the call id {call_id!r}")
+                events.append(ProgramOpened(call_id, str(item.get("code") or ""), item))
+            else:
+                status = str(item.get("status") or "completed")
+                events.append(ProgramClosed(call_id, str(item.get("result") or ""), status, item))
+        return events
+
+    def _note_program(self, item: JsonObject) -> None:
+        kind, call_id = item_type(item), item.get("call_id")
+        if kind == "program" and isinstance(call_id, str):
+            self._open[call_id] = None
+            self._known_programs.add(call_id)
+        elif kind == "program_output" and isinstance(call_id, str):
+            self._open.pop(call_id, None)
+
+    def _paused_by(self, pending: Sequence[PendingCall]) -> list[Event]:
+        waiting: dict[str, list[str]] = {}
+        for call in pending:
+            if isinstance(call.call.caller, Program) and call.call.caller.caller_id in self._open:
+                waiting.setdefault(call.call.caller.caller_id, []).append(call.call.call_id)
+        return [ProgramPaused(program, tuple(calls)) for program, calls in waiting.items()]
+
+    def _said(self, messages: Messages, *, ended: bool) -> list[Event]:
+        on_the_way = (
+            messages.commentary if ended else (*messages.commentary, *messages.final, *messages.unphased)
+        )
+        if ended and messages.final:
+            on_the_way = (*on_the_way, *messages.unphased)
+        return [Commentary(text_of(item), item) for item in on_the_way]
+
+    def _refuse_lost_reasoning(self, output: Sequence[JsonObject], ends: bool) -> None:
+        lost = unreplayable_reasoning(output) if self.mode == "stateless" and not ends else None
+        if lost is not None:
+            raise ReasoningNotReplayable(
+                f"reasoning item {lost.get('id')!r} came without encrypted_content, so this run cannot go on "
+                'with store=False; use a deployment that returns it, or history="previous_response"',
+                items=self.history,
+            )
+
+    def _refuse_dangling(self, items: Sequence[JsonObject]) -> None:
+        unanswered = unanswered_in([*self.history, *items] if items is not self.history else items)
+        if unanswered:
+            raise InvalidInput(
+                f"the input has calls without an output: {', '.join(unanswered)}", call_id=unanswered[0]
+            )
+        lost = unreplayable_reasoning(items)
+        if lost is not None:
+            raise InvalidInput(
+                f"reasoning item {lost.get('id')!r} has no encrypted_content, so it cannot be replayed with "
+                'store=False; leave out whole turns only, or use history="previous_response"'
+            )
+        if any(item_type(item) == "item_reference" for item in items):
+            raise InvalidInput("item references mean nothing with store=False; give the items themselves")
+
+    def _check_answer(self, pending: PendingCall, item: JsonObject) -> None:
+        call_id, wanted = pending.call.call_id, OUTPUT_OF[pending.kind]
+        if item_type(item) != wanted:
+            raise LocalProtocolError(
+                f"call {call_id!r} is answered by a {wanted}, not {item_type(item)}", call_id=call_id
+            )
+        if call_key(item) != call_key(pending.item):
+            raise LocalProtocolError(f"the output names another call than {call_id!r}", call_id=call_id)
+        absent = object()
+        if wanted.endswith("_call_output") and item.get("caller", absent) != pending.item.get(
+            "caller", absent
+        ):
+            raise LocalProtocolError(
+                f"the output of {call_id!r} must carry the call's `caller` unchanged", call_id=call_id
+            )
+
+
+def _is_final(messages: Messages, whole: bool) -> bool:
+    """Whether a response that still has calls to answer was the last one (rule 7's exception)."""
+    return not whole and messages.has_completed_final
+
+
+def _ending(messages: Messages, reason: str | None, whole: bool) -> Event:
+    if not whole and not messages.has_completed_final:
+        return Incomplete(reason, messages.text)
+    refusal = messages.refusal
+    if refusal is not None:
+        return Refused(refusal, messages.text)
+    return Finished(messages.text, None if whole else reason or "incomplete")

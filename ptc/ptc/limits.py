@@ -1,0 +1,78 @@
+"""What a run may spend, and what it has spent. Nothing here stops anything; the driver asks and obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptc.errors import ConfigurationError
+from ptc.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one run; None is unbounded.
+
+    `max_requests`: requests to the service, retries of one request not counted. `max_calls`: calls whatever
+    their caller. `max_calls_per_program`: calls of one program, hosted or local. `max_failing_batches`:
+    consecutive batches in which no call succeeded. `max_tokens`: total tokens that the service reports.
+    `wall_clock`: seconds. `max_concurrent_calls`: calls of one batch that run at once.
+    `final_answer`: after a limit, one last request with `tool_choice="none"`, so that the model may
+    answer with what it has; without it the limit is an error at once.
+    """
+
+    max_requests: int | None = 32
+    max_calls: int | None = 1_000
+    max_calls_per_program: int | None = 500
+    max_failing_batches: int | None = 5
+    max_tokens: int | None = None
+    wall_clock: float | None = None
+    max_concurrent_calls: int = 16
+    final_answer: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if name != "final_answer" and value is not None and not value > 0:
+                raise ConfigurationError(f"{name} is {value!r}; a limit is positive, or None for no limit")
+
+
+@dataclass(slots=True)
+class Spent:
+    """The counters of one run. Every call is admitted here once, before it runs."""
+
+    usage: Usage = Usage()
+    requests: int = 0
+    calls: int = 0
+    failing_batches: int = 0
+    calls_of_program: dict[str, int] = field(default_factory=dict)
+
+    def call_refusal(self, limits: Limits, program: str | None) -> str | None:
+        """Counts a call, or says which limit forbids it."""
+        if limits.max_calls is not None and self.calls >= limits.max_calls:
+            return f"this run may make {limits.max_calls} calls, and has; answer with what there is"
+        used = self.calls_of_program.get(program, 0) if program is not None else 0
+        if program is not None:
+            if limits.max_calls_per_program is not None and used >= limits.max_calls_per_program:
+                return f"one program may make {limits.max_calls_per_program} calls, and this one has"
+            self.calls_of_program[program] = used + 1
+        self.calls += 1
+        return None
+
+    def exceeded(self, limits: Limits) -> tuple[str, str] | None:
+        """(limit, message) when the run may make no further request."""
+        if limits.max_requests is not None and self.requests >= limits.max_requests:
+            return "max_requests", (
+                f"the run made {self.requests} requests, its limit, and the model still goes on; raise "
+                "max_requests if the task needs more, or look at the transcript for a loop"
+            )
+        if limits.max_tokens is not None and self.usage.total_tokens >= limits.max_tokens:
+            return (
+                "max_tokens",
+                f"the run used {self.usage.total_tokens} tokens; its limit is {limits.max_tokens}",
+            )
+        if limits.max_failing_batches is not None and self.failing_batches >= limits.max_failing_batches:
+            return "max_failing_batches", (
+                f"in {self.failing_batches} requests one after the other every call failed; "
+                "look at the outcomes in the transcript"
+            )
+        return None

@@ -1,0 +1,98 @@
+"""Clients for Azure OpenAI and OpenAI, made from the environment or from what is given.
+
+They are the SDK's own clients and belong to the application, which closes them. Nothing here stores,
+prints or sends a credential anywhere else; nothing connects before the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ptc.errors import CredentialsMissing
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_SCOPE = "https://cognitiveservices.azure.com/.default"
+
+TokenProvider = Callable[[], "str | Awaitable[str]"]
+
+
+def azure_client(
+    endpoint: str | None = None,
+    *,
+    api_key: str | None = None,
+    token_provider: TokenProvider | None = None,
+    **options: Any,
+) -> AsyncOpenAI:
+    """A client for an Azure OpenAI resource, by its v1 API.
+
+    `endpoint` is the resource's address (`https://NAME.openai.azure.com`; default: the environment's
+    AZURE_OPENAI_ENDPOINT). Without `api_key` and `token_provider` it signs in with Microsoft Entra ID
+    (`DefaultAzureCredential`), which is Azure's advice; a key in the environment is not picked up by itself.
+    `options` go to `openai.AsyncOpenAI`. Raises CredentialsMissing.
+    """
+    address = endpoint or os.environ.get("AZURE_OPENAI_ENDPOINT")
+    if not address:
+        raise CredentialsMissing(
+            "no Azure endpoint: set AZURE_OPENAI_ENDPOINT to your resource's address "
+            "(https://NAME.openai.azure.com), or give azure_client(endpoint=…)"
+        )
+    if api_key is not None and token_provider is not None:
+        raise CredentialsMissing("give azure_client() either api_key or token_provider, not both")
+    from openai import AsyncOpenAI
+
+    key: Any = api_key if api_key is not None else _async_provider(token_provider or _entra_provider())
+    return AsyncOpenAI(base_url=_v1(address), api_key=key, **options)
+
+
+def openai_client(api_key: str | None = None, *, base_url: str | None = None, **options: Any) -> AsyncOpenAI:
+    """A client for OpenAI, or for a service that speaks its API at `base_url`.
+
+    `api_key` defaults to the environment's OPENAI_API_KEY. `options` go to `openai.AsyncOpenAI`.
+    Raises CredentialsMissing.
+    """
+    key = api_key or os.environ.get("OPENAI_API_KEY")
+    if not key:
+        raise CredentialsMissing(
+            "no OpenAI key: set OPENAI_API_KEY, or give openai_client(api_key=…); for Azure use azure_client()"
+        )
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(api_key=key, base_url=base_url, **options)
+
+
+def _v1(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise CredentialsMissing(
+            f"the Azure endpoint {address!r} is not an address; it looks like https://NAME.openai.azure.com"
+        )
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise CredentialsMissing("the Azure endpoint must be https: a token would travel in the clear")
+    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    for ending in ("/openai/v1", "/openai"):
+        base = base.removesuffix(ending)
+    return base + "/openai/v1/"
+
+
+def _entra_provider() -> TokenProvider:
+    # The async flavour of azure-identity needs aiohttp; the sync one caches its tokens and runs in a thread.
+    from azure.identity import DefaultAzureCredential, get_bearer_token_provider
+
+    return get_bearer_token_provider(DefaultAzureCredential(), _SCOPE)
+
+
+def _async_provider(provider: TokenProvider) -> Callable[[], Awaitable[str]]:
+    async def token() -> str:
+        if inspect.iscoroutinefunction(provider):
+            return str(await provider())
+        given = await asyncio.to_thread(provider)
+        return given if isinstance(given, str) else await given
+
+    return token

@@ -1,0 +1,158 @@
+"""What a client's exceptions mean to the loop: one typed error for each, with what to do next.
+
+It reads exceptions by the SDK's own classes where the SDK is loaded, and else by their fields. It never
+includes a header, a key or a request body in a message.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ptc.errors import (
+    CredentialsRejected,
+    DeploymentNotFound,
+    EndpointError,
+    EndpointTimeout,
+    EndpointUnreachable,
+    ProgramsUnsupported,
+    PtcError,
+    RateLimited,
+    RequestRejected,
+    ResponseCut,
+    ServerFailed,
+)
+
+_BEFORE_SENDING = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "PoolTimeout",
+        "UnsupportedProtocol",
+        "ConnectionRefusedError",
+        "gaierror",
+    }
+)
+"""Failures of a transport, by class name, that happen before a byte of the request is sent."""
+
+_PROGRAM_WORDS = ("programmatic_tool_calling", "allowed_callers", "programmatic tool calling")
+
+
+def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception:
+    """The loop's error for whatever a client raised; what is not the service's or the network's stays itself."""
+    if isinstance(error, PtcError):
+        return error
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return of_status(status, _body(error), retry_after=_retry_after(error))
+    names = {cls.__name__ for cause in _chain(error) for cls in type(cause).__mro__}
+    if names & _BEFORE_SENDING:
+        return EndpointUnreachable(
+            f"no connection to {_address(error)}: check the endpoint's address and that the service is running"
+        )
+    if "APITimeoutError" in names or "TimeoutException" in names or isinstance(error, TimeoutError):
+        return EndpointTimeout(
+            "the service did not answer in time; whether it worked on the request is unknown"
+        )
+    if "APIConnectionError" in names or "TransportError" in names or isinstance(error, OSError):
+        return ResponseCut(
+            "the connection broke while the answer was "
+            + ("streaming" if streaming else "awaited")
+            + "; whether the service finished it is unknown"
+        )
+    if any(type(cause).__module__.startswith("azure.") for cause in _chain(error)):
+        return CredentialsRejected(
+            "Microsoft Entra ID gave no token: sign in (`az login`), or give a managed identity, or pass "
+            f"api_key= to azure_client(); it says: {str(error).splitlines()[0][:300] if str(error) else 'nothing'}"
+        )
+    openai = sys.modules.get("openai")
+    if openai is not None and isinstance(error, openai.OpenAIError):
+        return EndpointError(f"the client failed: {type(error).__name__}: {str(error)[:300]}")
+    return error
+
+
+def of_status(status: int, body: Mapping[str, object], *, retry_after: float | None = None) -> EndpointError:
+    """The error for an HTTP status and the `error` object of its body."""
+    text = str(body.get("message") or "no message")[:2000]
+    code = body.get("code")
+    word = str(code) if code is not None else None
+    said = f"the service says: {text}"
+    common: dict[str, Any] = {"status": status, "error_code": word, "retry_after": retry_after}
+    if status == 401 or status == 403:
+        return CredentialsRejected(f"the credentials were refused (HTTP {status}); {said}", **common)
+    if status == 404:
+        return DeploymentNotFound(
+            f"not found (HTTP 404): check the model or deployment name; {said}", **common
+        )
+    if status == 429:
+        return RateLimited(f"too many requests (HTTP 429); wait, or ask for more quota; {said}", **common)
+    if status == 408:
+        return EndpointTimeout(f"the service gave up waiting (HTTP 408); {said}", **common)
+    if status >= 500:
+        return ServerFailed(f"the service failed (HTTP {status}); {said}", **common)
+    if status in (400, 422) and is_about_programs(body):
+        return ProgramsUnsupported(
+            'this model or deployment does not run programs; try programs="local", which runs them in the '
+            f'sandbox here, programs="auto", or a model that supports programmatic tool calling; {said}',
+            **common,
+        )
+    return RequestRejected(f"the service refused the request (HTTP {status}); {said}", **common)
+
+
+def is_about_programs(body: Mapping[str, object]) -> bool:
+    """Whether a refusal says that the hosted tool, or a field that goes with it, is not known there."""
+    text = str(body.get("message") or "").lower()
+    refused = any(
+        word in text
+        for word in (
+            "support",
+            "unknown",
+            "invalid value",
+            "not allowed",
+            "unrecognized",
+            "not enabled",
+            "not available",
+        )
+    )
+    return refused and any(word in text for word in _PROGRAM_WORDS)
+
+
+def _body(error: Exception) -> Mapping[str, object]:
+    body = getattr(error, "body", None)
+    if isinstance(body, Mapping):
+        inner = body.get("error")
+        return inner if isinstance(inner, Mapping) else body
+    return {"message": getattr(error, "message", None) or str(error)}
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if headers is None:
+        return None
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name)) * scale
+        except (TypeError, ValueError):
+            continue
+        if 0 <= seconds < 3600:
+            return seconds
+    return None
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and len(chain) < 10 and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return chain
+
+
+def _address(error: BaseException) -> str:
+    for cause in _chain(error):
+        request = getattr(cause, "__dict__", {}).get("request") or getattr(cause, "_request", None)
+        url = getattr(request, "url", None)
+        if url is not None:
+            return f"{url.scheme}://{url.host}" + (f":{url.port}" if url.port else "")
+    return "the endpoint"

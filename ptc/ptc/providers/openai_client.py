@@ -1,0 +1,250 @@
+"""The `openai` client as an endpoint: raw bytes out, raw dicts in, each request sent exactly once.
+
+It takes any client of the SDK that the application made, async or sync (sync ones work in threads), and
+anything with the same `responses.create`. It never builds the SDK's models, which lose fields (wire.md,
+rules 1 and 2), never retries (rule 14), and never reads a credential.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from ptc.errors import ConfigurationError, ResponseCut
+from ptc.providers.endpoint import Endpoint
+from ptc.providers.failures import as_endpoint_error
+from ptc.providers.sse import SseDecoder
+from ptc_tools.call import JsonObject
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+_HEADERS = {"Content-Type": "application/json"}
+
+
+def endpoint_of(client: object) -> Endpoint:
+    """The endpoint that a client stands for. Raises ConfigurationError for what is not one."""
+    if isinstance(client, Endpoint):
+        return client
+    if callable(getattr(client, "post", None)) and callable(getattr(client, "with_options", None)):
+        if inspect.iscoroutinefunction(cast("AsyncOpenAI", client).post):
+            return AsyncClientEndpoint(cast("AsyncOpenAI", client))
+        return SyncClientEndpoint(cast("OpenAI", client))
+    if callable(getattr(getattr(client, "responses", None), "create", None)):
+        return LookalikeEndpoint(client)
+    raise ConfigurationError(
+        f"client= is a {type(client).__name__}; give an openai client: ptc.azure_client(), ptc.openai_client(), "
+        "or an AsyncOpenAI or OpenAI of your own"
+    )
+
+
+def encode_body(body: JsonObject) -> bytes:
+    """The body as it is sent. A lone surrogate in replayed text goes back as the escape that it came as."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
+
+
+def decode_body(content: bytes) -> JsonObject:
+    """A response's body. Raises ResponseCut for what is not a JSON object."""
+    try:
+        value = json.loads(content)
+    except ValueError:
+        raise ResponseCut(
+            "the service's answer is not JSON: it broke off, or something else answered"
+        ) from None
+    if not isinstance(value, dict):
+        raise ResponseCut("the service's answer is not a JSON object")
+    return value
+
+
+class AsyncClientEndpoint:
+    """An `AsyncOpenAI` (or `AsyncAzureOpenAI`), used with `max_retries=0`; it stays the application's."""
+
+    def __init__(self, client: AsyncOpenAI) -> None:
+        from httpx2 import Response  # the SDK's own transport; here so that `import ptc` stays light
+
+        self._client = client.with_options(max_retries=0)
+        self._response_type = Response
+
+    async def create(self, body: JsonObject, *, timeout: float | None = None) -> JsonObject:
+        return await self._whole(
+            lambda: self._client.post(
+                "/responses",
+                cast_to=self._response_type,
+                content=encode_body(body),
+                options=_options(timeout),
+            )
+        )
+
+    async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
+        from openai import AsyncStream
+
+        try:
+            response: Any = await self._client.post(
+                "/responses",
+                cast_to=self._response_type,
+                content=encode_body(body),
+                options=_options(timeout),
+                stream=True,
+                stream_cls=AsyncStream[Any],
+            )
+            try:
+                decoder = SseDecoder()
+                async for piece in response.aiter_bytes():
+                    for event in decoder.feed(piece):
+                        yield event
+            finally:
+                await response.aclose()
+        except Exception as error:
+            raise as_endpoint_error(error, streaming=True) from error
+
+    async def retrieve(self, response_id: str) -> JsonObject:
+        return await self._whole(
+            lambda: self._client.get(_path(response_id), cast_to=self._response_type, options=_options(None))
+        )
+
+    async def cancel(self, response_id: str) -> JsonObject:
+        return await self._whole(
+            lambda: self._client.post(
+                _path(response_id) + "/cancel", cast_to=self._response_type, options=_options(None)
+            )
+        )
+
+    async def _whole(self, send: Callable[[], Any]) -> JsonObject:
+        try:
+            return decode_body((await send()).content)
+        except Exception as error:
+            raise as_endpoint_error(error) from error
+
+
+class SyncClientEndpoint:
+    """An `OpenAI` (or `AzureOpenAI`): each request in a thread, with `max_retries=0`.
+
+    A thread cannot be stopped: after a cancellation its request ends by the client's own timeout.
+    """
+
+    def __init__(self, client: OpenAI) -> None:
+        from httpx2 import Response  # the SDK's own transport; here so that `import ptc` stays light
+
+        self._client = client.with_options(max_retries=0)
+        self._response_type = Response
+
+    async def create(self, body: JsonObject, *, timeout: float | None = None) -> JsonObject:
+        return await self._whole(
+            lambda: self._client.post(
+                "/responses",
+                cast_to=self._response_type,
+                content=encode_body(body),
+                options=_options(timeout),
+            )
+        )
+
+    async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
+        pieces: Iterator[bytes] | None = None
+        response: Any = None
+        try:
+            response = await asyncio.to_thread(self._open_stream, body, timeout)
+            pieces = response.iter_bytes()
+            decoder = SseDecoder()
+            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                for event in decoder.feed(piece):
+                    yield event
+        except Exception as error:
+            raise as_endpoint_error(error, streaming=True) from error
+        finally:
+            if response is not None:
+                response.close()
+
+    def _open_stream(self, body: JsonObject, timeout: float | None) -> object:
+        from openai import Stream
+
+        return self._client.post(
+            "/responses",
+            cast_to=self._response_type,
+            content=encode_body(body),
+            options=_options(timeout),
+            stream=True,
+            stream_cls=Stream[Any],
+        )
+
+    async def retrieve(self, response_id: str) -> JsonObject:
+        return await self._whole(
+            lambda: self._client.get(_path(response_id), cast_to=self._response_type, options=_options(None))
+        )
+
+    async def cancel(self, response_id: str) -> JsonObject:
+        return await self._whole(
+            lambda: self._client.post(
+                _path(response_id) + "/cancel", cast_to=self._response_type, options=_options(None)
+            )
+        )
+
+    async def _whole(self, send: Callable[[], Any]) -> JsonObject:
+        try:
+            return decode_body((await asyncio.to_thread(send)).content)
+        except Exception as error:
+            raise as_endpoint_error(error) from error
+
+
+class LookalikeEndpoint:
+    """Whatever has `responses.create(**body)`, sync or async, and gives dicts or objects with `to_dict()`."""
+
+    def __init__(self, client: object) -> None:
+        self._responses: Any = client.responses  # type: ignore[attr-defined]
+
+    async def create(self, body: JsonObject, *, timeout: float | None = None) -> JsonObject:
+        options = {} if timeout is None else {"timeout": timeout}
+        return _plain(await self._call("create", **body, **options))
+
+    async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
+        options = {} if timeout is None else {"timeout": timeout}
+        events: Any = await self._call("create", **{**body, "stream": True}, **options)
+        try:
+            if hasattr(events, "__aiter__"):
+                async for event in events:
+                    yield _plain(event)
+            else:
+                iterator = iter(events)
+                while (event := await asyncio.to_thread(next, iterator, None)) is not None:
+                    yield _plain(event)
+        except Exception as error:
+            raise as_endpoint_error(error, streaming=True) from error
+
+    async def retrieve(self, response_id: str) -> JsonObject:
+        return _plain(await self._call("retrieve", response_id))
+
+    async def cancel(self, response_id: str) -> JsonObject:
+        return _plain(await self._call("cancel", response_id))
+
+    async def _call(self, method: str, *arguments: object, **body: object) -> object:
+        function = getattr(self._responses, method)
+        try:
+            if inspect.iscoroutinefunction(function):
+                return await function(*arguments, **body)
+            result = await asyncio.to_thread(function, *arguments, **body)
+            return await result if inspect.isawaitable(result) else result
+        except Exception as error:
+            raise as_endpoint_error(error) from error
+
+
+def _plain(value: object) -> JsonObject:
+    to_dict = getattr(value, "to_dict", None)
+    plain = to_dict() if callable(to_dict) else value
+    if not isinstance(plain, dict):
+        raise ResponseCut(f"the client gave a {type(value).__name__}, not a response")
+    return plain
+
+
+def _path(response_id: str) -> str:
+    from urllib.parse import quote
+
+    return f"/responses/{quote(response_id, safe='')}"
+
+
+def _options(timeout: float | None) -> Any:
+    return {"headers": _HEADERS} if timeout is None else {"headers": _HEADERS, "timeout": timeout}

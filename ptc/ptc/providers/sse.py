@@ -1,0 +1,66 @@
+"""Server-sent events, sans-I/O: bytes in, decoded JSON events out.
+
+It is told bytes as they arrive, in any pieces, and gives whole events. It never guesses: an event whose data
+is not a JSON object is a ResponseCut.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ptc.errors import ResponseCut
+from ptc_tools.call import JsonObject
+
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+"""A stream that sends more without an event's end is given up: the service's fault must not be our memory."""
+
+
+class SseDecoder:
+    """Feed it; it returns the events that are now whole. `[DONE]` and comments are passed over."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._after_return = False
+
+    def feed(self, piece: bytes) -> list[JsonObject]:
+        if self._after_return and piece:
+            # The line end of a piece that ended in \r was taken already; its \n may be the next byte.
+            piece = piece.removeprefix(b"\n")
+            self._after_return = False
+        self._size += len(piece)
+        if self._size > MAX_EVENT_BYTES:
+            raise ResponseCut(
+                f"the stream sent more than {MAX_EVENT_BYTES} bytes without the end of an event"
+            )
+        lines = (self._buffer + piece).splitlines(keepends=True) if b"\r" in piece else None
+        if lines is None:
+            lines = [line + b"\n" for line in (self._buffer + piece).split(b"\n")]
+            lines[-1] = lines[-1][:-1]
+        self._buffer = b""
+        events: list[JsonObject] = []
+        for line in lines:
+            if not line.endswith((b"\n", b"\r")):
+                self._buffer = line
+            else:
+                events.extend(self._line(line.rstrip(b"\r\n")))
+        self._after_return = piece.endswith(b"\r")
+        return events
+
+    def _line(self, line: bytes) -> list[JsonObject]:
+        if line:
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+            return []
+        data, self._data = b"\n".join(self._data), []
+        self._size = 0
+        if not data or data == b"[DONE]":
+            return []
+        try:
+            event = json.loads(data)
+        except ValueError:
+            raise ResponseCut("the stream sent an event that is not JSON") from None
+        if not isinstance(event, dict):
+            raise ResponseCut("the stream sent an event that is not an object")
+        return [event]

@@ -1,0 +1,142 @@
+"""Reads one response: what its items mean, without deciding what comes next.
+
+Pure functions over raw dicts; `ptc.conversation` decides. Nothing here changes an item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ptc.errors import RemoteProtocolError
+from ptc.events import ApprovalRequested, CallRequested, PendingCall, SearchRequested
+from ptc.items import call_key, call_of, is_client_call, is_cut_off, is_output, item_type
+from ptc_tools.call import JsonObject
+
+
+def output_of(response: Mapping[str, object]) -> list[JsonObject]:
+    """The response's output items. Raises RemoteProtocolError when they are not a list of objects."""
+    output = response.get("output")
+    if output is None:
+        return []
+    if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
+        raise RemoteProtocolError("the response's `output` is not a list of items")
+    return output
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The assistant messages of one response, told apart by phase (wire.md, rule 8)."""
+
+    final: tuple[JsonObject, ...]
+    unphased: tuple[JsonObject, ...]
+    commentary: tuple[JsonObject, ...]
+
+    @property
+    def answer(self) -> tuple[JsonObject, ...]:
+        return self.final or self.unphased
+
+    @property
+    def text(self) -> str:
+        return "".join(map(text_of, self.answer))
+
+    @property
+    def refusal(self) -> str | None:
+        refusals = [part for item in self.answer for part in _parts(item, "refusal", "refusal")]
+        return "".join(refusals) if refusals else None
+
+    @property
+    def has_completed_final(self) -> bool:
+        return any(item.get("status") == "completed" for item in self.final)
+
+
+def messages_of(output: Sequence[JsonObject]) -> Messages:
+    """Messages by phase. A phase that is not known is on the way, not an answer."""
+    said = [
+        item
+        for item in output
+        if item_type(item) == "message" and item.get("role", "assistant") == "assistant"
+    ]
+    final = tuple(item for item in said if item.get("phase") == "final_answer")
+    unphased = tuple(item for item in said if item.get("phase") is None)
+    rest = tuple(item for item in said if item.get("phase") not in (None, "final_answer"))
+    return Messages(final, unphased, rest)
+
+
+def text_of(message: JsonObject) -> str:
+    """The text that a message says, its parts joined as the service sent them."""
+    content = message.get("content")
+    return content if isinstance(content, str) else "".join(_parts(message, "output_text", "text"))
+
+
+def _parts(message: JsonObject, kind: str, field: str) -> list[str]:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    found = [part.get(field) for part in parts if isinstance(part, dict) and part.get("type") == kind]
+    return [text for text in found if isinstance(text, str)]
+
+
+def pending_of(output: Sequence[JsonObject], *, whole: bool) -> list[PendingCall]:
+    """The calls that the client owes an output, in order; those answered in the same response are not.
+
+    One call that is cut short makes the batch unfit to run (wire.md, rule 7). Two calls with one call id
+    cannot be answered apart: RemoteProtocolError.
+    """
+    answered = {call_key(item) for item in output if is_output(item)}
+    calls = [item for item in output if is_client_call(item) and call_key(item) not in answered - {None}]
+    whole = whole and not any(map(is_cut_off, calls))
+    pending: list[PendingCall] = []
+    seen: set[str] = set()
+    for item in calls:
+        kind, call = item_type(item), call_of(item)
+        if call.call_id in seen:
+            raise RemoteProtocolError(f"two calls of one response have the call id {call.call_id!r}")
+        seen.add(call.call_id)
+        if kind == "mcp_approval_request":
+            pending.append(ApprovalRequested(kind, call, item, whole))
+        elif kind == "tool_search_call":
+            pending.append(SearchRequested(kind, call, item, whole))
+        else:
+            pending.append(CallRequested(kind, call, item, whole))
+    return pending
+
+
+def unreplayable_reasoning(items: Sequence[JsonObject]) -> JsonObject | None:
+    """The first reasoning item that means nothing to a service that stored nothing (wire.md, rule 9).
+
+    Open models send their reasoning as plain `content` instead of encrypted: that carries itself.
+    """
+    for item in items:
+        if item_type(item) == "reasoning" and not item.get("encrypted_content") and not item.get("content"):
+            return item
+    return None
+
+
+def unanswered_in(items: Sequence[JsonObject]) -> list[str]:
+    """Call ids of client-owned calls in a history that have no output in it."""
+    open_calls: dict[str, None] = {}
+    for item in items:
+        key = call_key(item)
+        if key is None:
+            continue
+        if is_client_call(item):
+            open_calls[key] = None
+        elif is_output(item):
+            open_calls.pop(key, None)
+    return list(open_calls)
+
+
+def incomplete_reason(response: Mapping[str, object]) -> str | None:
+    """Why the service cut the response, in its own word."""
+    details = response.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    return reason if isinstance(reason, str) else None
+
+
+def failure_of(response: Mapping[str, object]) -> tuple[str | None, str]:
+    """(code, message) of a failed response."""
+    error = response.get("error")
+    if not isinstance(error, Mapping):
+        return None, "the service gave no reason"
+    code, message = error.get("code"), error.get("message")
+    return (code if isinstance(code, str) else None), (message if isinstance(message, str) else "no message")

@@ -1,0 +1,42 @@
+"""When a request may be sent again, and how long to wait (wire.md, rule 14).
+
+A blind retry of an ambiguous failure can repeat a program's calls, so the driver decides, never the client:
+what was surely not worked on (429, a refused connection) is sent again with the same body; what may have
+been (a timeout, a 5xx, a cut stream) only while no program is open and none may have started.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from ptc.errors import EndpointError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most `attempts` requests for one step; waits grow from `base_delay` to `max_delay` seconds.
+
+    A wait that the service asks for (`retry-after`) is kept up to `max_wait`; above that the error is
+    raised, with its `retry_after`.
+    """
+
+    attempts: int = 4
+    base_delay: float = 0.5
+    max_delay: float = 8.0
+    max_wait: float = 60.0
+
+    def delay(self, error: EndpointError, attempt: int, *, programs_may_run: bool) -> float | None:
+        """Seconds until the next try after `attempt` tries (from 1), or None if there is none."""
+        if attempt >= self.attempts or error.retry == "never":
+            return None
+        if error.retry == "ambiguous" and programs_may_run:
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= self.max_wait else None
+        # Jitter, so that a fleet that was refused together does not come back together.
+        grown = min(self.max_delay, self.base_delay * 2.0 ** (attempt - 1))
+        return float(grown * (1 - 0.25 * random.random()))  # noqa: S311 - not a secret
+
+
+NO_RETRY = RetryPolicy(attempts=1)
