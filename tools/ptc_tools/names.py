@@ -1,0 +1,91 @@
+"""Which names a tool may have: on the wire, in a namespace, and in a program.
+
+Names are the first thing a model is told and the last thing dispatch looks at, so a name that the API
+refuses, or that means something of its own there, is refused when the tool is registered (wire.md, rule 19).
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+from ptc_tools.errors import InvalidName
+
+PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+# The `type` of every tool and tool choice of openai/types/responses (3.57): the API calls its own tools by
+# these names, and a function of the same name is rejected (`tool_search`) or confused with the hosted one.
+_TOOL_TYPES = frozenset(
+    {
+        "apply_patch",
+        "code_interpreter",
+        "computer",
+        "computer_use",
+        "computer_use_preview",
+        "custom",
+        "file_search",
+        "function",
+        "image_generation",
+        "local_shell",
+        "mcp",
+        "namespace",
+        "programmatic_tool_calling",
+        "shell",
+        "tool_search",
+        "web_search",
+        "web_search_preview",
+    }
+)
+# Names that the models' own prompt format gives to what hosts tools there: the Python tool, the wrapper for
+# parallel calls and the namespace of all functions.
+_PROMPT_NAMES = frozenset({"functions", "multi_tool_use", "python"})
+# A program must not be able to change its tools; these raise in every program (DESIGN.md).
+_PROGRAM_NAMES = frozenset({"add_tools", "remove_tools"})
+
+RESERVED = _TOOL_TYPES | _PROMPT_NAMES | _PROGRAM_NAMES
+# Inside a namespace a name is qualified, so only those stay reserved that dispatch by name alone.
+RESERVED_IN_NAMESPACE = _PROGRAM_NAMES | {"tool_search", "programmatic_tool_calling", "multi_tool_use"}
+# The core's own prefix (extensions use their own).
+RESERVED_NAMESPACES = RESERVED | {"ptc"}
+
+
+def check_name(name: object, *, namespace: str | None = None) -> str:
+    """Return `name` if a tool may have it; raise `InvalidName` that says why not."""
+    checked = _check_pattern(name, "tool name")
+    reserved = RESERVED if namespace is None else RESERVED_IN_NAMESPACE
+    if checked.lower() in reserved:
+        raise InvalidName(f"tool name {checked!r} is reserved by the API; choose another name")
+    return checked
+
+
+def check_namespace(namespace: object) -> str:
+    """Return `namespace` if tools may be in it; raise `InvalidName` that says why not."""
+    checked = _check_pattern(namespace, "namespace")
+    if checked.lower() in RESERVED_NAMESPACES:
+        raise InvalidName(f"namespace {checked!r} is reserved; choose another name")
+    return checked
+
+
+def program_name(namespace: str | None, name: str) -> str:
+    """The Python identifier by which a local program calls the tool: `records.search` is `records_search`.
+
+    Hyphens become underscores, a leading digit gets the prefix `tool_`, a Python keyword a trailing `_`.
+    Two tools may come to the same identifier; `Catalog` refuses that.
+    """
+    joined = f"{namespace}_{name}" if namespace else name
+    identifier = joined.replace("-", "_")
+    if identifier[:1].isdigit():
+        identifier = f"tool_{identifier}"
+    if keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier):
+        identifier += "_"
+    return identifier
+
+
+def _check_pattern(name: object, what: str) -> str:
+    if not isinstance(name, str):
+        raise InvalidName(f"{what} must be a string, not {type(name).__name__}")
+    if not PATTERN.fullmatch(name):
+        raise InvalidName(
+            f"{what} {name[:100]!r} is refused by the API: 1 to 64 letters, digits, underscores and hyphens"
+        )
+    return name

@@ -1,0 +1,233 @@
+"""From a typed function to what a model may pass it: the parameters' schema, and a decoder for arguments.
+
+It reads annotations, defaults and the docstring, and refuses what it cannot express. It never takes a type
+from a name or a value, and the parameters that the host fills in never reach the schema.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, cast, get_args, get_origin, get_type_hints
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+from typing_extensions import NotRequired, Required
+
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.context import OpenPrograms, RunContext, ToolContext
+from ptc_tools.docstrings import parameter_descriptions
+from ptc_tools.errors import InvalidSignature
+from ptc_tools.schema import shorten
+from ptc_tools.strict_json import dumps
+from ptc_tools.typed import Fields, describe, fields_adapter, json_schema, tidy
+
+_TRUSTED = (ToolContext, RunContext, OpenPrograms)
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class InvalidArguments(ValueError):
+    """Arguments fit the schema and yet not the types: a validator of the application's refused them, say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a function takes. `schema` is for the wire; `accepted` is what a call is checked against.
+
+    The two differ in strict mode alone: there the wire lists an optional parameter as required but nullable,
+    while a program may simply leave it out.
+    """
+
+    schema: JsonObject
+    accepted: JsonObject
+    context: str | None
+    adapter: Fields
+    null_means_default: frozenset[str]
+
+    def decode(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
+        """Typed keyword arguments from JSON that fits `accepted`. Raises `InvalidArguments`."""
+        try:
+            decoded = self.adapter.validate_json(dumps(arguments))
+        except ValidationError as error:
+            raise InvalidArguments(explain(error)) from None
+        for name in self.null_means_default:
+            if decoded.get(name, ...) is None:
+                del decoded[name]
+        return decoded
+
+
+def explain(error: ValidationError) -> str:
+    """A pydantic error in one line, without the values."""
+    found = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:3]:
+        where = ".".join(str(step) for step in detail["loc"]) or "the value itself"
+        found.append(f"{where[:100]}: {detail['msg']}")
+    return shorten("; ".join(found))
+
+
+def type_hints(function: Callable[..., object], names: Mapping[str, object] | None) -> dict[str, object]:
+    """The annotations of a function, method, partial or callable object, with forward references resolved.
+
+    `names` are the caller's local variables, for types that are defined inside a function.
+    """
+    target: object = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    if not inspect.isroutine(target):
+        target = type(target).__call__
+    try:
+        return get_type_hints(target, localns=dict(names) if names else None, include_extras=True)
+    except NameError as error:
+        raise InvalidSignature(
+            f"function {name_of(function)!r}: {error}; annotations must name types that exist when the tool "
+            "is registered"
+        ) from None
+    except TypeError as error:
+        raise InvalidSignature(f"function {name_of(function)!r}: {error}") from None
+
+
+def name_of(function: object) -> str:
+    """The function's own name, through `functools.partial`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def read_parameters(
+    function: Callable[..., object], hints: Mapping[str, object], *, strict: bool, what: str
+) -> Parameters:
+    """Describe a function's parameters. Raises `InvalidSignature`, or `InvalidSchema` for a type without one."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise InvalidSignature(f"{what}: no signature: {error}") from None
+    fields: dict[str, object] = {}
+    defaults: dict[str, object] = {}
+    nullable: set[str] = set()
+    context: str | None = None
+    for parameter in signature.parameters.values():
+        annotation = _annotation(parameter, hints, what)
+        if _bare(annotation) is ToolContext:
+            if context is not None:
+                raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
+            context = parameter.name
+            continue
+        _check_untrusted(annotation, parameter.name, what)
+        _check_metadata(annotation, parameter, what)
+        if parameter.default is parameter.empty:
+            fields[parameter.name] = Required[annotation]  # type: ignore[valid-type]
+            continue
+        defaults[parameter.name] = parameter.default
+        if strict and not admits_none(annotation):
+            nullable.add(parameter.name)
+            annotation = annotation | None  # type: ignore[operator]
+        elif strict and parameter.default is not None:
+            raise InvalidSignature(
+                f"{what}: parameter {parameter.name!r} may be None and has another default; strict mode cannot "
+                "tell null from absent: use the default None, or choose strict=False"
+            )
+        fields[parameter.name] = NotRequired[annotation]  # type: ignore[valid-type]
+    adapter = fields_adapter("Arguments", fields, what)
+    accepted = json_schema(adapter, "validation", what)
+    tidy(accepted, strict=strict)
+    _restore_optional(accepted, defaults)
+    _describe_parameters(accepted, parameter_descriptions(function), defaults)
+    schema = accepted
+    if strict:
+        schema = accepted | {"required": list(cast("JsonObject", accepted["properties"]))}
+    return Parameters(schema, accepted, context, adapter, frozenset(nullable))
+
+
+def _annotation(parameter: inspect.Parameter, hints: Mapping[str, object], what: str) -> object:
+    name = parameter.name
+    if parameter.kind in _VARIADIC:
+        raise InvalidSignature(f"{what}: *{name} has no schema; name each parameter")
+    if parameter.kind is _POSITIONAL:
+        raise InvalidSignature(f"{what}: parameter {name!r} is positional-only; arguments come by name")
+    if name not in hints:
+        hint = " (decorate the bound method: tool(instance.method))" if name in ("self", "cls") else ""
+        raise InvalidSignature(f"{what}: parameter {name!r} has no type annotation{hint}")
+    return hints[name]
+
+
+def _bare(annotation: object) -> object:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _check_untrusted(annotation: object, name: str, what: str) -> None:
+    """Trusted context is injected whole; nothing of it may be filled in by a model."""
+    if annotation in _TRUSTED:
+        raise InvalidSignature(
+            f"{what}: parameter {name!r} is trusted context; take a ptc.ToolContext instead"
+        )
+    for inner in get_args(annotation):
+        if isinstance(inner, type) or get_args(inner):
+            _check_untrusted(inner, name, what)
+
+
+def _check_metadata(annotation: object, parameter: inspect.Parameter, what: str) -> None:
+    place = f"{what}: parameter {parameter.name!r}"
+    if isinstance(parameter.default, FieldInfo):
+        raise InvalidSignature(f"{place}: write Annotated[type, Field(…)] and a plain default")
+    if get_origin(annotation) is not Annotated:
+        return
+    for item in get_args(annotation)[1:]:
+        if not isinstance(item, FieldInfo):
+            continue
+        if item.alias is not None or item.validation_alias is not None:
+            raise InvalidSignature(f"{place}: no alias; the parameter's own name is what the model sees")
+        if item.default is not PydanticUndefined or item.default_factory is not None:
+            raise InvalidSignature(f"{place}: write the default in the signature, not in Field(…)")
+
+
+def admits_none(annotation: object) -> bool:
+    """Whether None is a value of the type by itself."""
+    annotation = _bare(annotation)
+    if annotation is None or annotation is type(None) or annotation is object:
+        return True
+    origin = get_origin(annotation)
+    if origin is None:
+        return str(annotation) == "typing.Any"
+    if str(origin) == "typing.Literal":
+        return None in get_args(annotation)
+    return "Union" in str(origin) and any(map(admits_none, get_args(annotation)))
+
+
+def _restore_optional(accepted: JsonObject, defaults: Mapping[str, object]) -> None:
+    """`tidy` closed every object, this one as well: what has a default may be left out of a call."""
+    properties = cast("JsonObject", accepted.setdefault("properties", {}))
+    accepted["required"] = [name for name in properties if name not in defaults]
+
+
+def _describe_parameters(
+    accepted: JsonObject, words: Mapping[str, str], defaults: Mapping[str, object]
+) -> None:
+    for name, schema in cast("dict[str, JsonObject]", accepted["properties"]).items():
+        if "description" not in schema:
+            inner = next((m for m in _members(schema) if isinstance(m.get("description"), str)), None)
+            if inner is not None:
+                schema["description"] = inner.pop("description")
+            elif name in words and "$ref" not in schema:
+                schema["description"] = words[name]
+        default = defaults.get(name)
+        if default is not None and "$ref" not in schema:
+            shown = _shown(default)
+            if shown is not None:
+                describe(schema, f"Default: {shown}.")
+
+
+def _members(schema: JsonObject) -> list[JsonObject]:
+    members = schema.get("anyOf")
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+
+
+def _shown(default: object) -> str | None:
+    try:
+        text = dumps(to_jsonable_python(default))
+    except ValueError:
+        return None
+    return text if len(text) <= 60 else None

@@ -1,0 +1,165 @@
+"""JSON Schema as tools use it: is it one, can strict mode express it, does a value fit it.
+
+Checks happen when a tool is registered, with `jsonschema` as the authority; on the path of a call a compiled
+`jsonschema-rs` validator answers. A schema never makes anybody fetch something: references are local.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import jsonschema_rs
+
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import InvalidJson, InvalidSchema
+from ptc_tools.frozen import thaw_object
+from ptc_tools.strict_json import clone
+
+# Keywords whose value is one schema, a list of schemas, or a mapping of names to schemas.
+_ONE = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames",
+        "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems")  # fmt: skip
+_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
+_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+# Drafts that declare themselves; a schema without `$schema` is draft 2020-12.
+_DIALECTS = {
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+}
+_MAX_MESSAGE = 400
+_MAX_ERRORS = 3
+
+
+def walk(schema: JsonValue, pointer: str = "#") -> Iterator[tuple[str, JsonObject]]:
+    """Every subschema that is an object, with its JSON pointer; the schema itself first."""
+    if not isinstance(schema, dict):
+        return
+    yield pointer, schema
+    for keyword in _ONE:
+        if keyword in schema:
+            yield from walk(schema[keyword], f"{pointer}/{keyword}")
+    for keyword in _LIST:
+        members = schema.get(keyword)
+        if isinstance(members, list):
+            for index, member in enumerate(members):
+                yield from walk(member, f"{pointer}/{keyword}/{index}")
+    for keyword in _MAP:
+        named = schema.get(keyword)
+        if isinstance(named, dict):
+            for name, member in named.items():
+                yield from walk(member, f"{pointer}/{keyword}/{escape(name)}")
+
+
+def escape(name: str) -> str:
+    """A property name as a token of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def check_schema(schema: object, what: str, *, generated: bool = False) -> JsonObject:
+    """A plain copy of `schema` if it is a valid JSON Schema object that stands alone; else `InvalidSchema`.
+
+    `what` names it in messages (`"tool 'search': parameters"`). `generated` says that our own generator made
+    it: then `jsonschema-rs`'s metaschema check is enough, which is 300 times faster than `jsonschema`'s.
+    """
+    if not isinstance(schema, dict):
+        raise InvalidSchema(f"{what} must be a JSON Schema object, not {type(schema).__name__}")
+    try:
+        copy = cast("JsonObject", clone(schema))
+    except InvalidJson as error:
+        raise InvalidSchema(f"{what} is not JSON: {error}") from None
+    dialect = copy.get("$schema")
+    if dialect is not None and (not isinstance(dialect, str) or dialect.rstrip("#") not in _DIALECTS):
+        raise InvalidSchema(f"{what}: $schema {dialect!r} is not supported; use draft 2020-12")
+    if not generated:
+        _check_metaschema(copy, what)
+    elif not jsonschema_rs.meta.is_valid(copy):
+        raise InvalidSchema(f"{what} is not a valid JSON Schema")
+    _check_references(copy, what)
+    compile_schema(copy, what)
+    return copy
+
+
+def _check_metaschema(schema: JsonObject, what: str) -> None:
+    from jsonschema import SchemaError  # noqa: PLC0415: 0.1 s to import, and typed tools do not need it
+    from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415
+
+    try:
+        validator_for(schema, default=Draft202012Validator).check_schema(schema)
+    except SchemaError as error:
+        raise InvalidSchema(
+            f"{what} is not a valid JSON Schema at {error.json_path}: {error.message}"
+        ) from None
+
+
+def _check_references(schema: JsonObject, what: str) -> None:
+    for pointer, member in walk(schema):
+        for keyword in ("$ref", "$dynamicRef"):
+            target = member.get(keyword)
+            if target is not None and not (isinstance(target, str) and target.startswith("#")):
+                raise InvalidSchema(
+                    f"{what}: {keyword} at {pointer} must be local (#/$defs/…), got {target!r}"
+                )
+
+
+class SchemaValidator:
+    """Answers whether JSON values fit one schema. Made once for each schema, shared by all calls."""
+
+    __slots__ = ("_quiet", "is_valid")
+
+    def __init__(self, schema: JsonObject, what: str, *, formats: bool = False) -> None:
+        self._quiet = compile_schema(schema, what, formats=formats)
+        self.is_valid = self._quiet.is_valid
+
+    def explain(self, value: JsonValue) -> str:
+        """What does not fit, by path, without quoting any value: results may hold what no model should see."""
+        found = []
+        for error in self._quiet.iter_errors(value):
+            where = ".".join(str(step) for step in error.instance_path) or "the value itself"
+            found.append(f"{where[:100]}: {error.message}")
+            if len(found) == _MAX_ERRORS:
+                break
+        return shorten("; ".join(found)) if found else "it does not fit the schema"
+
+
+def compile_schema(
+    schema: JsonObject, what: str, *, formats: bool = False
+) -> jsonschema_rs.Draft202012Validator:
+    """A `jsonschema-rs` validator that never reads a file or an address, and masks values in its messages.
+
+    Raises `InvalidSchema` where a reference leads nowhere or a pattern is not a regular expression.
+    """
+    try:
+        validator = jsonschema_rs.validator_for(
+            thaw_object(schema),
+            offline=True,
+            validate_formats=formats,
+            mask="the value",
+        )
+    except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError) as error:
+        raise InvalidSchema(
+            f"{what} cannot be used as a schema: {str(error).splitlines()[0][:200]}"
+        ) from None
+    return cast("jsonschema_rs.Draft202012Validator", validator)
+
+
+def shorten(text: str, limit: int = _MAX_MESSAGE) -> str:
+    """`text` cut to `limit` characters, with an ellipsis where something was cut."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def resolve(root: JsonObject, reference: str) -> JsonValue:
+    """What a local reference (`#`, `#/$defs/Name`) points to. Raises `InvalidSchema` if nothing is there."""
+    found: JsonValue = root
+    if reference != "#" and not reference.startswith("#/"):
+        raise InvalidSchema(f"reference {reference!r} is not a JSON pointer into this schema")
+    for token in reference.removeprefix("#").split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            raise InvalidSchema(f"reference {reference!r} leads nowhere")
+    return found
