@@ -1,0 +1,185 @@
+"""Confining a child: what the fork server computes once, and what each child then does to itself.
+
+`Prepared` is made after preloading, since memory is counted from there. `apply` either puts every layer in place
+or raises, and after it only the channel is left; nothing in this module ever loosens a layer for a program.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from typing import Final
+
+from ptc_sandbox.confine import kernel, landlock, namespaces, privileges, rlimits
+from ptc_sandbox.confine.levels import Confinement, Layer, LayerReport, LayerUnavailable, Resources
+from ptc_sandbox.confine.namespaces import Entered
+from ptc_sandbox.confine.seccomp import Filter
+
+_LAST_DESCRIPTOR: Final = 0xFFFF_FFFF
+
+
+class Prepared:
+    """Everything about confining that can be computed ahead. Make it in the fork server, after preloading.
+
+    Making it empties the calling process's capability bounding set, which children inherit. LayerUnavailable
+    when a required layer cannot be had.
+    """
+
+    def __init__(self, confinement: Confinement, resources: Resources, entered: Entered) -> None:
+        self._confinement: Final = confinement
+        self._entered: Final = entered
+        self._server: Final = os.getpid()
+        self.reports: Final[list[LayerReport]] = []
+        """One for each layer that a child puts in place, in the order of `apply`."""
+        self._user: Final = self._plan_user()
+        self._private: Final = self._plan_no_new_privs()
+        self._ruleset: Final = self._plan_landlock()
+        self._close_others: Final = self._plan_descriptors()
+        self._limits: Final = self._plan_rlimits(resources)
+        self._filter: Final = self._plan_seccomp()
+
+    def apply(self, channel_fd: int) -> None:
+        """Confine the calling process for good, all of it, before it reads a byte of a program.
+
+        Afterwards only `channel_fd` is open, and only read, write, recv and send work on it. LayerUnavailable
+        if a layer fails: the process must exit at once.
+        """
+        layer: Layer = "namespaces"
+        try:
+            namespaces.take_empty_root(self._entered)
+            layer = "user"
+            if self._user is not None:
+                privileges.become(self._user)
+                privileges.drop_capabilities()
+            self._tie_to_server()
+            layer = "no_new_privs"
+            if self._private:
+                kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+                kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # after the ids changed, which resets it
+            layer = "landlock"
+            if self._ruleset is not None:
+                landlock.restrict_self(self._ruleset)
+            layer = "descriptors"
+            if self._close_others:
+                close_all_but(channel_fd)
+            layer = "rlimits"
+            if self._limits:
+                rlimits.apply(self._limits)
+            layer = "seccomp"
+            if self._filter is not None:
+                self._filter.install(channel_fd)
+        except OSError as error:
+            advice = "the fork server prepared this layer and a child could not set it: run `ptc doctor`"
+            raise LayerUnavailable(
+                LayerReport(layer, self._confinement.want(layer), False, str(error), advice)
+            ) from error
+
+    def close(self) -> None:
+        """Release what this object holds in the fork server."""
+        if self._ruleset is not None:
+            os.close(self._ruleset)
+
+    def _tie_to_server(self) -> None:
+        """Die with the fork server's main thread. Set after the ids changed, which clears it; and the server may
+        have died in between, so look."""
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        # From inside a pid namespace a parent outside has the number 0.
+        if os.getppid() != (0 if "pid" in self._entered.kinds else self._server):
+            os._exit(0)
+
+    def _wants(self, layer: Layer) -> bool:
+        return self._confinement.want(layer) != "off"
+
+    def _note(self, layer: Layer, holds: bool, evidence: str, advice: str = "") -> None:
+        report = LayerReport(layer, self._confinement.want(layer), holds, evidence, advice)
+        if report.missing:
+            raise LayerUnavailable(report)
+        self.reports.append(report)
+
+    def _plan_user(self) -> privileges.UserPlan | None:
+        if not self._wants("user"):
+            return self._note("user", False, "off")
+        try:
+            plan = privileges.plan(self._confinement.uid)
+            if kernel.holds_capabilities(kernel.CAP_SETPCAP):
+                privileges.empty_bounding_set()
+        except OSError as error:
+            return self._note("user", False, str(error), "name an id that exists in this user namespace")
+        if plan.changes_ids and not kernel.holds_capabilities(kernel.CAP_SETUID, kernel.CAP_SETGID):
+            return self._note(
+                "user",
+                False,
+                "root without CAP_SETUID and CAP_SETGID cannot become anybody else",
+                "run the host as an ordinary user, or give it those two capabilities",
+            )
+        self._note("user", True, plan.evidence)
+        return plan
+
+    def _plan_no_new_privs(self) -> bool:
+        wanted = self._wants("no_new_privs")
+        self._note("no_new_privs", wanted, "set in each child, not dumpable" if wanted else "off")
+        return wanted
+
+    def _plan_landlock(self) -> int | None:
+        if not self._wants("landlock"):
+            return self._note("landlock", False, "off")
+        have, least = landlock.abi(), self._confinement.landlock_abi
+        if have < least:
+            return self._note(
+                "landlock",
+                False,
+                f"ABI {have}, and {least} is wanted" if have else "the kernel has no Landlock, or it is not active",
+                "use Linux 5.13 or newer with `landlock` in its `lsm=` list, or pass Confinement.minimal()",
+            )
+        try:
+            ruleset = landlock.create_ruleset()
+        except OSError as error:
+            return self._note("landlock", False, str(error), "a container's seccomp profile may refuse Landlock")
+        self._note("landlock", True, landlock.describe(have))
+        return ruleset
+
+    def _plan_descriptors(self) -> bool:
+        wanted = self._wants("descriptors")
+        self._note("descriptors", wanted, "all but the channel are closed" if wanted else "off")
+        return wanted
+
+    def _plan_rlimits(self, resources: Resources) -> tuple[rlimits.Limit, ...]:
+        if not self._wants("rlimits"):
+            self._note("rlimits", False, "off")
+            return ()
+        limits = rlimits.plan(resources)
+        data = dict((which, soft) for which, soft, _ in limits)[resource.RLIMIT_DATA]
+        self._note(
+            "rlimits", True, f"private memory {data >> 20} MiB, CPU {resources.cpu_s:g} s; no process, file or core"
+        )
+        return limits
+
+    def _plan_seccomp(self) -> Filter | None:
+        if not self._wants("seccomp"):
+            return self._note("seccomp", False, "off")
+        arch = kernel.ARCHITECTURE
+        if arch is None:
+            return self._note("seccomp", False, "no table of system calls for this machine", "use x86-64 or aarch64")
+        filter_ = Filter(arch)
+        self._note("seccomp", True, f"{filter_.instructions} instructions for {arch.machine}")
+        return filter_
+
+
+def close_all_but(channel_fd: int) -> None:
+    """Close every other descriptor, whatever its number."""
+    try:
+        if channel_fd:
+            kernel.syscall("close_range", 0, channel_fd - 1, 0)
+        kernel.syscall("close_range", channel_fd + 1, _LAST_DESCRIPTOR, 0)
+    except OSError:  # before Linux 5.9, or a container's profile that does not know the call
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) != channel_fd:
+                _close_quietly(int(name))
+
+
+def _close_quietly(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError:  # the descriptor by which the directory was read
+        return
