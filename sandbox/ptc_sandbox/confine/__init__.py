@@ -1,8 +1,8 @@
 """The kernel wall: what holds a program whose language wall has fallen.
 
 The fork server calls `enter_namespaces` once before it forks, `prepare` once after preloading, and each child
-`Prepared.apply` before it reads a byte of a program. The host uses `ptc_sandbox.confine.report`. Importing this
-package costs nothing and works anywhere; calling it needs Linux.
+`Prepared.confine_child` before it reads a byte of a program. The host uses `ptc_sandbox.confine.report`. Importing
+this package costs nothing and works anywhere; calling it needs Linux.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ __all__ = [
     "prepare",
 ]
 
-# The modules that do the work need Linux (`resource`, `ctypes` on the C library), so they are imported by the call.
+# The modules that do the work need Linux (`resource`, `ctypes` on the C library), so they are imported by the
+# call.
 
 
 def enter_namespaces(confinement: Confinement) -> list[LayerReport]:
@@ -49,7 +50,8 @@ def enter_namespaces(confinement: Confinement) -> list[LayerReport]:
 
     Also raises the process's OOM score, which children inherit. LayerUnavailable when a required namespace
     cannot be had; otherwise a report of what holds. With a pid namespace this forks its first process, which
-    `leave_namespaces` ends; so does the death of the calling process, and with it all others in the namespace.
+    `leave_namespaces` ends; so does the death of the calling process, and with it all others in the
+    namespace.
     """
     _require_linux()
     from ptc_sandbox.confine import server
@@ -77,7 +79,7 @@ def prepare(confinement: Confinement, resources: Resources) -> Prepared:
 
 
 def confine_child(confinement: Confinement, resources: Resources, channel_fd: int) -> None:
-    """Confine the calling process, without preparation. The fork server uses `prepare` and `Prepared.apply`.
+    """Confine the calling process, without preparation. The fork server uses `prepare` and `Prepared.confine_child`.
 
     The process's parent must be the process that entered the namespaces.
     """
@@ -85,7 +87,7 @@ def confine_child(confinement: Confinement, resources: Resources, channel_fd: in
     from ptc_sandbox.confine import server
     from ptc_sandbox.confine.child import Prepared
 
-    Prepared(confinement, resources, server.entered()).apply(channel_fd)
+    Prepared(confinement, resources, server.entered()).confine_child(channel_fd)
 
 
 def _require_linux() -> None:
@@ -95,7 +97,7 @@ def _require_linux() -> None:
                 "linux",
                 "required",
                 False,
-                f"{sys.platform} has no seccomp, Landlock, namespaces or pidfd: nothing of this can be enforced",
+                f"{sys.platform} has no seccomp, Landlock, namespaces or pidfd: nothing can be enforced",
                 "run the sandbox on Linux, in a container or a virtual machine",
             )
         )

@@ -1,7 +1,7 @@
 """A tiny assembler for classic BPF, the language of seccomp filters.
 
-It may be told instructions, labels and one patchable constant; it resolves forward jumps and returns the bytes
-that the kernel wants. It knows nothing of system calls, and it never loads a filter.
+It may be told instructions, labels and one patchable constant; it resolves forward jumps and returns the
+bytes that the kernel wants. It knows nothing of system calls, and it never loads a filter.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Program:
         return tuple(index * INSTRUCTION.size + 4 for index in self._patches)
 
     def assemble(self) -> bytes:
-        """The program as an array of struct sock_filter. ValueError for a jump that classic BPF cannot make."""
+        """The program as an array of struct sock_filter. ValueError for a jump that classic BPF cannot
+        make."""
         if not self._code or self._code[-1][0] != _RETURN:
             raise ValueError("a filter must end in a return: the kernel refuses anything else")
         return b"".join(
@@ -107,5 +108,7 @@ class Program:
             return 0
         distance = self._labels[label] - at - 1
         if not 0 <= distance <= 255:
-            raise ValueError(f"jump from {at} to {label!r} is {distance} instructions: 0 to 255 can be encoded")
+            raise ValueError(
+                f"jump from {at} to {label!r} is {distance} instructions: 0 to 255 can be encoded"
+            )
         return distance

@@ -1,7 +1,8 @@
 """Confining a child: what the fork server computes once, and what each child then does to itself.
 
-`Prepared` is made after preloading, since memory is counted from there. `apply` either puts every layer in place
-or raises, and after it only the channel is left; nothing in this module ever loosens a layer for a program.
+`Prepared` is made after preloading, since memory is counted from there. `confine_child` either puts every layer in
+place or raises, and after it only the channel is left; nothing in this module ever loosens a layer for a
+program.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Prepared:
         self._entered: Final = entered
         self._server: Final = os.getpid()
         self.reports: Final[list[LayerReport]] = []
-        """One for each layer that a child puts in place, in the order of `apply`."""
+        """One for each layer that a child puts in place, in the order of `confine_child`."""
         self._user: Final = self._plan_user()
         self._private: Final = self._plan_no_new_privs()
         self._ruleset: Final = self._plan_landlock()
@@ -39,7 +40,7 @@ class Prepared:
         self._limits: Final = self._plan_rlimits(resources)
         self._filter: Final = self._plan_seccomp()
 
-    def apply(self, channel_fd: int) -> None:
+    def confine_child(self, channel_fd: int) -> None:
         """Confine the calling process for good, all of it, before it reads a byte of a program.
 
         Afterwards only `channel_fd` is open, and only read, write, recv and send work on it. LayerUnavailable
@@ -81,8 +82,8 @@ class Prepared:
             os.close(self._ruleset)
 
     def _tie_to_server(self) -> None:
-        """Die with the fork server's main thread. Set after the ids changed, which clears it; and the server may
-        have died in between, so look."""
+        """Die with the fork server's main thread. Set after the ids changed, which clears it; and the server
+        may have died in between, so look."""
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         # From inside a pid namespace a parent outside has the number 0.
         if os.getppid() != (0 if "pid" in self._entered.kinds else self._server):
@@ -99,20 +100,23 @@ class Prepared:
 
     def _plan_user(self) -> privileges.UserPlan | None:
         if not self._wants("user"):
-            return self._note("user", False, "off")
+            self._note("user", False, "off")
+            return None
         try:
             plan = privileges.plan(self._confinement.uid)
             if kernel.holds_capabilities(kernel.CAP_SETPCAP):
                 privileges.empty_bounding_set()
         except OSError as error:
-            return self._note("user", False, str(error), "name an id that exists in this user namespace")
+            self._note("user", False, str(error), "name an id that exists in this user namespace")
+            return None
         if plan.changes_ids and not kernel.holds_capabilities(kernel.CAP_SETUID, kernel.CAP_SETGID):
-            return self._note(
+            self._note(
                 "user",
                 False,
                 "root without CAP_SETUID and CAP_SETGID cannot become anybody else",
                 "run the host as an ordinary user, or give it those two capabilities",
             )
+            return None
         self._note("user", True, plan.evidence)
         return plan
 
@@ -123,19 +127,24 @@ class Prepared:
 
     def _plan_landlock(self) -> int | None:
         if not self._wants("landlock"):
-            return self._note("landlock", False, "off")
+            self._note("landlock", False, "off")
+            return None
         have, least = landlock.abi(), self._confinement.landlock_abi
         if have < least:
-            return self._note(
+            self._note(
                 "landlock",
                 False,
-                f"ABI {have}, and {least} is wanted" if have else "the kernel has no Landlock, or it is not active",
+                f"ABI {have}, and {least} is wanted"
+                if have
+                else "the kernel has no Landlock, or it is not active",
                 "use Linux 5.13 or newer with `landlock` in its `lsm=` list, or pass Confinement.minimal()",
             )
+            return None
         try:
             ruleset = landlock.create_ruleset()
         except OSError as error:
-            return self._note("landlock", False, str(error), "a container's seccomp profile may refuse Landlock")
+            self._note("landlock", False, str(error), "a container's seccomp profile may refuse Landlock")
+            return None
         self._note("landlock", True, landlock.describe(have))
         return ruleset
 
@@ -149,18 +158,22 @@ class Prepared:
             self._note("rlimits", False, "off")
             return ()
         limits = rlimits.plan(resources)
-        data = dict((which, soft) for which, soft, _ in limits)[resource.RLIMIT_DATA]
+        data = {which: soft for which, soft, _ in limits}[resource.RLIMIT_DATA]
         self._note(
-            "rlimits", True, f"private memory {data >> 20} MiB, CPU {resources.cpu_s:g} s; no process, file or core"
+            "rlimits",
+            True,
+            f"private memory {data >> 20} MiB, CPU {resources.cpu_s:g} s; no process, no file",
         )
         return limits
 
     def _plan_seccomp(self) -> Filter | None:
         if not self._wants("seccomp"):
-            return self._note("seccomp", False, "off")
+            self._note("seccomp", False, "off")
+            return None
         arch = kernel.ARCHITECTURE
         if arch is None:
-            return self._note("seccomp", False, "no table of system calls for this machine", "use x86-64 or aarch64")
+            self._note("seccomp", False, "no table of system calls for this machine", "use x86-64 or aarch64")
+            return None
         filter_ = Filter(arch)
         self._note("seccomp", True, f"{filter_.instructions} instructions for {arch.machine}")
         return filter_

@@ -1,7 +1,7 @@
 """The kernel calls that Python has no function for, by `ctypes`.
 
-Every function raises `OSError` with the call's name when the kernel refuses. Nothing here decides a policy, and
-nothing is imported but the standard library: the fork server runs this before it has a site directory.
+Every function raises `OSError` with the call's name when the kernel refuses. Nothing here decides a policy,
+and nothing is imported but the standard library: the fork server runs this before it has a site directory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Landlock: no file, no TCP port, no abstract socket and no signal to anybody outside, by a ruleset without rules.
+"""Landlock: no file, no TCP port, no abstract socket and no signal to anybody outside, by a ruleset without
+rules.
 
-It is told nothing but to begin; it uses what the kernel's ABI has and says which one that is. It never grants an
-exception: what a program needs is loaded before.
+It is told nothing but to begin; it uses what the kernel's ABI has and says which one that is. It never grants
+an exception: what a program needs is loaded before.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def deny_all_attributes(version: int) -> bytes:
 
 
 def create_ruleset() -> int:
-    """A descriptor of the deny-all ruleset, made once and shared by all children. OSError without Landlock."""
+    """A descriptor of the deny-all ruleset, made once and shared by all children. OSError without
+    Landlock."""
     attributes = deny_all_attributes(abi())
     buffer = ctypes.create_string_buffer(attributes, len(attributes))
     return kernel.syscall("landlock_create_ruleset", kernel.address(buffer), len(attributes), 0)

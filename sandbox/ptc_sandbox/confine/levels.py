@@ -1,7 +1,8 @@
 """What the kernel must enforce around a program: named levels, each a frozen value.
 
 A `Confinement` may be told which layers are off, wanted or required; it crosses to the fork server as JSON
-and its digest goes into journals and the audit log. It enforces nothing itself and asks nothing of the machine.
+and its digest goes into journals and the audit log. It enforces nothing itself and asks nothing of the
+machine.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _VERSION: Final = 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Confinement:
-    """Which kernel layers hold a program. Take a named level and derive from it; frozen, comparable, hashable.
+    """Which kernel layers hold a program. Take a named level and derive from it; frozen, comparable,
+    hashable.
 
     `strict()`    every layer, namespaces required too
     `standard()`  the default: uid drop (when root), rlimits, no_new_privs, Landlock, seccomp are required;
@@ -63,7 +65,8 @@ class Confinement:
     landlock_abi: int = 1
     """The least Landlock ABI that counts as having the layer; what a newer kernel has is used anyway."""
     uid: int | None = None
-    """The id to run programs as when the host is root. None: one that no account has, for each program anew."""
+    """The id to run programs as when the host is root. None: one that no account has, for each program
+    anew."""
     cgroup_parent: str | None = None
     """A cgroup v2 directory that was delegated to us. None: the one the host is in."""
 
@@ -169,7 +172,8 @@ class Confinement:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of what is enforced; the name does not count, so equal policies have equal digests."""
+        """SHA-256 (hex) of what is enforced; the name does not count, so equal policies have equal
+        digests."""
         anonymous = dataclasses.replace(self, name="")
         return hashlib.sha256(anonymous.to_json().encode()).hexdigest()
 
@@ -234,3 +238,8 @@ class LayerUnavailable(Exception):  # noqa: N818 - named for what it says, like 
     def __init__(self, report: LayerReport) -> None:
         super().__init__(f"{report.layer}: {report.evidence}. {report.advice}".rstrip())
         self.report = report
+
+    @property
+    def layer(self) -> str:
+        """Which one."""
+        return self.report.layer

@@ -1,7 +1,7 @@
 """Namespaces, entered once by the fork server and inherited by every child at no cost.
 
-It is told which kinds; with a user namespace where the host is an ordinary user, without one where it is root.
-It leaves no mount point and no file behind: the empty root that children change to is attached nowhere.
+It is told which kinds; with a user namespace where the host is an ordinary user, without one where it is
+root. It leaves no mount point and no file behind: the empty root that children change to is attached nowhere.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class Entered:
 
 
 def enter(kinds: Sequence[Namespace]) -> Entered:
-    """Enter new namespaces of these kinds. OSError where the machine refuses; the process is then unfit to go on.
+    """Enter new namespaces of these kinds. OSError where the machine refuses; the process is then unfit to go
+    on.
 
-    With "pid" among them the caller's *next* child becomes the first of the new namespace and has to stay alive:
-    without it every later fork is ENOMEM.
+    With "pid" among them the caller's *next* child becomes the first of the new namespace and has to stay
+    alive: without it every later fork is ENOMEM.
     """
     flags = 0
     for kind in kinds:

@@ -1,7 +1,7 @@
 """Dropping who we are: user and group ids, supplementary groups, capabilities.
 
-It is told an id or to choose one that no account has. It never keeps a way back: real, effective and saved ids
-change together, and the bounding set is emptied.
+It is told an id or to choose one that no account has. It never keeps a way back: real, effective and saved
+ids change together, and the bounding set is emptied.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _CAPABILITIES_HEADER: Final = ctypes.create_string_buffer(struct.pack("=Ii", _CA
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserPlan:
-    """What the child does about its ids. `fixed` is the id for all; `offset` is where this server's own range of
-    unique ones starts; neither leaves the ids as they are."""
+    """What the child does about its ids. `fixed` is the id for all; `offset` is where this server's own range
+    of unique ones starts; neither leaves the ids as they are."""
 
     evidence: str
     fixed: int | None = None
@@ -80,7 +80,9 @@ def plan(wanted: int | None) -> UserPlan:
     for candidate in (_NOBODY, last_mapped):
         if candidate and _mapped(uids, candidate) and _mapped(gids, candidate):
             return UserPlan(
-                f"root becomes {candidate}: few ids are mapped here", fixed=candidate, clear_groups=clear_groups
+                f"root becomes {candidate}: few ids are mapped here",
+                fixed=candidate,
+                clear_groups=clear_groups,
             )
     return UserPlan("root of a user namespace with no other id: kept, without any capability")
 
@@ -119,6 +121,4 @@ def empty_bounding_set() -> None:
 
 def drop_capabilities() -> None:
     """Effective, permitted and inheritable sets become empty, and the ambient set with them."""
-    kernel.syscall(
-        "capset", kernel.address(_CAPABILITIES_HEADER), kernel.address(_EMPTY_CAPABILITIES)
-    )
+    kernel.syscall("capset", kernel.address(_CAPABILITIES_HEADER), kernel.address(_EMPTY_CAPABILITIES))

@@ -41,7 +41,8 @@ def mapped() -> tuple[int, int]:
 
 
 def plan(resources: Resources) -> tuple[Limit, ...]:
-    """The limits to set, as (resource, soft, hard). Call after preloading: memory counts from what is mapped."""
+    """The limits to set, as (resource, soft, hard). Call after preloading: memory counts from what is
+    mapped."""
     size, data = mapped()
     cpu = math.ceil(resources.cpu_s)
     wanted = [(which, 0, 0) for which in _NOTHING]

@@ -1,7 +1,7 @@
 """The seccomp filter: an allow-list by call and argument, built once and patched with the channel's number.
 
-It is told an architecture and, in the child, which descriptor is the channel. Everything else is refused (EPERM)
-or fatal (SIGSYS); a program can add filters of its own no more, since the call itself is fatal.
+It is told an architecture and, in the child, which descriptor is the channel. Everything else is refused
+(EPERM) or fatal (SIGSYS); a program can add filters of its own no more, since the call itself is fatal.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _ALLOW: Final = 0x7FFF_0000
 
 _SET_MODE_FILTER: Final = 1
 
-# Anything else on a message is refused: MSG_OOB on Unix sockets was a way into the kernel (CVE-2025-38236), and
-# an address or control data is never needed on a connected pair.
+# Anything else on a message is refused: MSG_OOB on Unix sockets was a way into the kernel (CVE-2025-38236),
+# and an address or control data is never needed on a connected pair.
 _MESSAGE_FLAGS: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL | socket.MSG_WAITALL
 
 _MAP_NEEDED: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -90,15 +90,15 @@ def _decisions(arch: Architecture) -> dict[int, str]:
     """The label to go to for each call number that is not just refused."""
     names = {name: "kill" for group in FATAL for name in group.names}
     names |= {each.name: "allow" if each.check == "none" else each.check for each in ALLOWED}
-    # clone's flags tell a thread or a fork (refused) from a namespace (fatal). clone3 hides its flags behind a
-    # pointer, so it is only ever refused.
+    # clone's flags tell a thread or a fork (refused) from a namespace (fatal). clone3 hides its flags behind
+    # a pointer, so it is only ever refused.
     names |= {"clone": "clone", "pkey_mprotect": "protection_refused"}
     return {arch.numbers[name]: label for name, label in names.items() if name in arch.numbers}
 
 
 def _search(p: bpf.Program, decisions: list[tuple[int, str]], path: str = "n") -> None:
-    """A binary search for A. When a filter is installed the kernel runs it for every call number there is, to know
-    which are always allowed; a chain of comparisons makes that three times as slow."""
+    """A binary search for A. When a filter is installed the kernel runs it for every call number there is, to
+    know which are always allowed; a chain of comparisons makes that three times as slow."""
     if len(decisions) <= 2:
         for number, label in decisions[:-1]:
             p.if_equal(number, then=label)
@@ -113,7 +113,8 @@ def _search(p: bpf.Program, decisions: list[tuple[int, str]], path: str = "n") -
 
 
 def _argument_checks(p: bpf.Program) -> None:
-    """One block for each `Check`. Jumps go forward only, so a block that falls into another stands before it."""
+    """One block for each `Check`. Jumps go forward only, so a block that falls into another stands before
+    it."""
     blocks: tuple[Check, ...] = (
         "channel_plain",
         "channel",
@@ -131,7 +132,9 @@ def _argument_checks(p: bpf.Program) -> None:
         p.load(half)
         p.if_equal(0, otherwise="refuse")
 
-    p.label(blocks[1])  # the kernel takes an unsigned int, but a caller that sets the upper half is up to no good
+    p.label(
+        blocks[1]
+    )  # the kernel takes an unsigned int, but a caller that sets the upper half is up to no good
     p.load(bpf.argument_high(0))
     p.if_equal(0, otherwise="refuse")
     p.load(bpf.argument_low(0))

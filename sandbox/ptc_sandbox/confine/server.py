@@ -1,8 +1,8 @@
-"""What the fork server does to itself, once, before it forks: namespaces, and being the first to go when memory is
-short.
+"""What the fork server does to itself, once, before it forks: namespaces, and being the first to go when
+memory is short.
 
-It is told a `Confinement`; what it has entered is process-wide, so it is kept in this module. It never leaves a
-half-entered namespace: what may be missing is tried in a throw-away process first.
+It is told a `Confinement`; what it has entered is process-wide, so it is kept in this module. It never leaves
+a half-entered namespace: what may be missing is tried in a throw-away process first.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ptc_sandbox.confine import kernel, namespaces
+from ptc_sandbox.confine import namespaces
 from ptc_sandbox.confine.child import Prepared
 from ptc_sandbox.confine.levels import Confinement, LayerReport, LayerUnavailable, Resources
 from ptc_sandbox.confine.namespaces import Entered
 
 _ADVICE: Final = (
-    "allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns, the "
-    "container's seccomp profile), or pass Confinement.standard(), which does without where it must"
+    "allow user namespaces (sysctl user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns, "
+    "the container's seccomp profile), or pass Confinement.standard(), which does without where it must"
 )
 
 
@@ -72,15 +72,15 @@ def _enter(confinement: Confinement) -> None:
 
 
 def _start_keeper(confinement: Confinement) -> tuple[int, int]:
-    """Fork the first process of the pid namespace. It does nothing, confined like a program, until the server's
-    end of the line closes; its end is the end of all in the namespace, whatever they are doing."""
+    """Fork the first process of the pid namespace. It does nothing, confined like a program, until the
+    server's end of the line closes; its end is the end of all in the namespace, whatever they are doing."""
     theirs, ours = os.pipe()
     prepared = Prepared(confinement, Resources(), _State.entered)
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            prepared.apply(theirs)
+            prepared.confine_child(theirs)
             os.read(theirs, 1)
             status = 0
         finally:
@@ -112,11 +112,7 @@ def _tried_in_a_fork(attempt: Callable[[], None]) -> str:
 
 
 def _volunteer_for_the_oom_killer() -> None:
-    """Raise the score that children inherit, so that programs go before the host; always allowed, never needed."""
+    """Raise the score that children inherit, so that programs go before the host; always allowed, never
+    needed."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def has_capability_to_administer() -> bool:
-    """Whether namespaces can be made without a user namespace."""
-    return kernel.holds_capabilities(kernel.CAP_SYS_ADMIN)

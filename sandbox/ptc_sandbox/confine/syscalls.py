@@ -1,8 +1,9 @@
 """The table of system calls: what a confined program may do, what ends it, and the numbers on each machine.
 
-Each allowed call has its reason beside it (`docs/confinement.md` prints this table). What is in neither table is
-refused with EPERM, so that ordinary CPython code sees a PermissionError; what no honest program tries is fatal,
-so that the wait status proves the attempt. Numbers follow the kernel's headers, and a test compares them.
+Each allowed call has its reason beside it (`docs/confinement.md` prints this table). What is in neither table
+is refused with EPERM, so that ordinary CPython code sees a PermissionError; what no honest program tries is
+fatal, so that the wait status proves the attempt. Numbers follow the kernel's headers, and a test compares
+them.
 """
 
 from __future__ import annotations
@@ -205,8 +206,8 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
 }
 
 NEWEST_KNOWN: Final = 470
-"""Calls above this number did not exist when the tables were written: the honest answer is ENOSYS, on which the
-C library falls back to older calls."""
+"""Calls above this number did not exist when the tables were written: the honest answer is ENOSYS, on which
+the C library falls back to older calls."""
 
 X32_BIT: Final = 0x4000_0000
 """Set in the numbers of x86-64's second ABI, whose calls would walk past a filter written for the first."""
