@@ -1,0 +1,85 @@
+"""Where an untrusted program runs: a fresh confined process for each, and a host that decides every call.
+
+Importing this package loads nothing: the guest side is imported by processes that must not load the host's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptc_sandbox.codeact import CodeAct, code_tool
+    from ptc_sandbox.confine import Confinement
+    from ptc_sandbox.errors import (
+        ConfinementUnavailable,
+        JournalError,
+        JournalForged,
+        ReplayDiverged,
+        ReplayIncompatible,
+        SandboxBroken,
+        SandboxClosed,
+        SandboxError,
+    )
+    from ptc_sandbox.execution import Blocked, CallCancelled, CallRequested, Ended, Execution
+    from ptc_sandbox.journal import Journal, JournalHeader
+    from ptc_sandbox.limits import Limits
+    from ptc_sandbox.result import ProgramCall, ProgramError, ProgramResult
+    from ptc_sandbox.sandbox import Sandbox
+    from ptc_sandbox.stubs import ToolStub
+
+_HOMES = {
+    "codeact": ("CodeAct", "code_tool"),
+    "confine": ("Confinement",),
+    "errors": (
+        "ConfinementUnavailable",
+        "JournalError",
+        "JournalForged",
+        "ReplayDiverged",
+        "ReplayIncompatible",
+        "SandboxBroken",
+        "SandboxClosed",
+        "SandboxError",
+    ),
+    "execution": ("Blocked", "CallCancelled", "CallRequested", "Ended", "Execution"),
+    "journal": ("Journal", "JournalHeader"),
+    "limits": ("Limits",),
+    "result": ("ProgramCall", "ProgramError", "ProgramResult"),
+    "sandbox": ("Sandbox",),
+    "stubs": ("ToolStub",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Blocked",
+    "CallCancelled",
+    "CallRequested",
+    "CodeAct",
+    "Confinement",
+    "ConfinementUnavailable",
+    "Ended",
+    "Execution",
+    "Journal",
+    "JournalError",
+    "JournalForged",
+    "JournalHeader",
+    "Limits",
+    "ProgramCall",
+    "ProgramError",
+    "ProgramResult",
+    "ReplayDiverged",
+    "ReplayIncompatible",
+    "Sandbox",
+    "SandboxBroken",
+    "SandboxClosed",
+    "SandboxError",
+    "ToolStub",
+    "code_tool",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

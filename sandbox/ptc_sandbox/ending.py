@@ -1,0 +1,65 @@
+"""How a program ended, told by evidence: the frame that says so, or the wait status of its process."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from ptc_sandbox.forkserver import Exit
+from ptc_sandbox.limits import Limits
+from ptc_sandbox.result import ProgramError, Status
+from ptc_sandbox.wire import EndFrame
+from ptc_tools.call import JsonObject
+
+
+def of_frame(frame: EndFrame, limits: Limits) -> tuple[Status, ProgramError | None, str]:
+    """The program told its own end. A claim, but one that can only hurt itself."""
+    match frame.status:
+        case "completed":
+            return "completed", None, "result frame"
+        case "memory":
+            return "killed:memory", _out_of_memory(limits), "uncaught MemoryError under the memory limit"
+        case "denied":
+            return "denied", _error(frame.error or {}, denied=True), "refused by the language wall"
+    return "raised", _error(frame.error or {}, denied=False), "exception frame"
+
+
+def of_exit(exit: Exit, limits: Limits) -> tuple[Status, ProgramError, str]:
+    """The process went without telling: classify by its wait status."""
+    match exit.signal:
+        case signal.SIGSYS:
+            message = "the program made a system call that the kernel wall forbids"
+            return "killed:syscall", ProgramError("Killed", message, wall="kernel"), "SIGSYS from the seccomp filter"
+        case signal.SIGXCPU:
+            message = f"the program used more than {limits.cpu_seconds} s of CPU time"
+            return "killed:cpu", ProgramError("Killed", message, wall="kernel"), "SIGXCPU from RLIMIT_CPU"
+        case signal.SIGKILL if exit.cpu_us >= limits.cpu_seconds * 1_000_000:
+            message = f"the program used more than {limits.cpu_seconds} s of CPU time"
+            return "killed:cpu", ProgramError("Killed", message, wall="kernel"), "SIGKILL at the hard RLIMIT_CPU"
+        case signal.SIGKILL if exit.peak_bytes >= limits.memory_bytes:
+            return "killed:memory", _out_of_memory(limits), f"SIGKILL at a peak of {exit.peak_bytes} bytes"
+        case None:
+            code = os.waitstatus_to_exitcode(exit.status)
+            message = "the program's process ended without a result"
+            return "crashed", ProgramError("Crashed", message, wall="kernel"), f"exit status {code}, no result frame"
+    name = signal.Signals(exit.signal).name
+    message = f"the program's process crashed with {name}; nothing but the program was harmed"
+    return "crashed", ProgramError("Crashed", message, wall="kernel"), f"{name}, no result frame"
+
+
+def _out_of_memory(limits: Limits) -> ProgramError:
+    message = f"the program needed more than its {limits.memory_bytes // (1024 * 1024)} MiB of memory"
+    return ProgramError("MemoryError", message, wall="kernel")
+
+
+def _error(error: JsonObject, *, denied: bool) -> ProgramError:
+    """The guest's description, with nothing but what it may say and in bounds."""
+    line, excerpt, code = error.get("line"), error.get("excerpt"), error.get("code")
+    return ProgramError(
+        type=str(error.get("type"))[:100],
+        message=str(error.get("message"))[:4000],
+        line=line if type(line) is int else None,
+        excerpt=excerpt[:2000] if isinstance(excerpt, str) else None,
+        code=code[:100] if isinstance(code, str) else None,
+        wall="language" if denied else None,
+    )

@@ -1,0 +1,442 @@
+"""One program under way: the driver between a child's channel and whoever answers its calls.
+
+It moves bytes, keeps the journal, replays a recorded one, watches the clock and the caps, and says how the
+program ended, on evidence. It neither looks tools up nor runs them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ptc_sandbox import ending
+from ptc_sandbox.errors import ConfinementUnavailable, ProtocolViolation, ReplayDiverged
+from ptc_sandbox.forkserver import Child, Exit
+from ptc_sandbox.journal import Answer, CallAnswered, CallDropped, CallMade, Entry, Journal, JournalHeader, Ticked
+from ptc_sandbox.limits import Limits
+from ptc_sandbox.replay import Replay
+from ptc_sandbox.result import ProgramError, ProgramResult, Status
+from ptc_sandbox.stubs import ToolStub
+from ptc_sandbox.wire import (
+    BlockedFrame,
+    CallFrame,
+    CancelFrame,
+    EndFrame,
+    OutputFrame,
+    Ready,
+    Unconfined,
+    Wire,
+    WireEvent,
+)
+from ptc_tools.call import JsonObject
+from ptc_tools.errors import InvalidJson
+from ptc_tools.outcome import Failure, Outcome
+
+_READ = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequested:
+    """The program asks for a call. It goes on when `Execution.answer(number, …)` is called.
+
+    `name` and `namespace` are those of the granted tool, or the forged name where no such tool was granted
+    (`granted` is False then: the call must not run and the program must not go on).
+    """
+
+    number: int
+    namespace: str | None
+    name: str
+    arguments: JsonObject
+    line: int | None
+    granted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallCancelled:
+    """The program no longer waits for a call; its answer would be dropped."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The program can do nothing until one of `pending` is answered (or `next_timer` seconds have passed)."""
+
+    pending: tuple[int, ...]
+    next_timer: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The program is over and its process is gone or dying."""
+
+    result: ProgramResult
+
+
+ProgramEvent: TypeAlias = CallRequested | CallCancelled | Blocked | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be run: everything that goes into a `start` frame."""
+
+    code: str
+    stubs: tuple[ToolStub, ...]
+    header: JournalHeader
+    language_wall: bool = True
+
+    def start_frame(self, limits: Limits) -> JsonObject:
+        return {
+            "code": self.code,
+            "tools": [stub.to_json() for stub in self.stubs],
+            "seed": self.header.seed,
+            "epoch_us": self.header.epoch_us,
+            "language_wall": self.language_wall,
+            "argument_bytes": limits.argument_bytes,
+            "result_bytes": limits.result_bytes,
+        }
+
+
+class Execution:
+    """A running program. Pull events with `next_event`, or pass `sink` to be called with each as it comes."""
+
+    def __init__(
+        self,
+        child: Child,
+        program: Program,
+        limits: Limits,
+        *,
+        recorded: tuple[Entry, ...] = (),
+        sink: Callable[[Execution, ProgramEvent], None] | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._child = child
+        self._program = program
+        self._limits = limits
+        self._wire = Wire(limits)
+        self._granted = {stub.program_name: stub for stub in program.stubs}
+        self._replay = Replay(recorded)
+        self._entries: list[Entry] = []
+        self._events: deque[ProgramEvent] = deque()
+        self._event_waiter: asyncio.Future[None] | None = None
+        self._give = sink
+        self._on_end = on_end
+        self._unsent = bytearray()
+        self._output: list[str] = []
+        self._waiting: dict[int, CallRequested] = {}
+        self._answered: set[int] = set()
+        self._tick: asyncio.TimerHandle | None = None
+        self._clock_us = 0
+        self._origin_ns = self._started_ns = time.monotonic_ns()
+        self._ended = False
+        self.ended: asyncio.Future[ProgramResult] = self._loop.create_future()
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Give the program to its child. Separate from making it: the first events come at once."""
+        self._deadline = self._loop.call_later(self._limits.wall_seconds, self._out_of_time)
+        self._loop.add_reader(self._child.channel, self._on_readable)
+        self._on_readable()
+
+    # -- for whoever answers -------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> Mapping[int, CallRequested]:
+        """The calls that wait for an answer, by number, in the order they were made."""
+        return self._waiting
+
+    @property
+    def journal(self) -> Journal:
+        """The run so far. Resuming from it gives the same program at the same point."""
+        return Journal(self._program.header, tuple(self._entries))
+
+    @property
+    def output(self) -> str:
+        """What the program has printed so far."""
+        return "".join(self._output)
+
+    async def next_event(self) -> ProgramEvent:
+        """The next thing the program did. `Ended` is the last and is given again if asked again.
+
+        Raises ReplayDiverged or ConfinementUnavailable where the program could not be run as asked.
+        """
+        while not self._events:
+            if self.ended.done():
+                return Ended(self.ended.result())
+            self._event_waiter = self._loop.create_future()
+            await asyncio.wait([self._event_waiter, self.ended], return_when=asyncio.FIRST_COMPLETED)
+        return self._events.popleft()
+
+    def answer(self, number: int, outcome: Outcome) -> None:
+        """Answer a call. An answer to a call that was cancelled meanwhile is dropped; to any other, a mistake."""
+        if self._ended or number in self._answered:
+            return
+        if number not in self._waiting:
+            raise RuntimeError(f"there is no call {number} to answer")
+        del self._waiting[number]
+        self._send_answer(CallAnswered(number, Answer.of(outcome), self._now_us()))
+
+    def kill(self, status: Status, message: str) -> None:
+        """End the program from outside, at once. `status` says how it is to be told."""
+        self._stop(status, ProgramError("Killed", message, wall="host"), "killed by the host")
+
+    def _refuse(self, status: Status, message: str) -> None:
+        self._stop(status, ProgramError("Denied", message, code="unknown_tool", wall="host"), "a call of no granted tool")
+
+    def fail(self, error: BaseException) -> None:
+        """End it because it cannot be run as asked: `error` is raised to whoever waits."""
+        if not self._ended:
+            self._finish()
+            self.ended.set_exception(error)
+            self._wake()
+
+    async def aclose(self) -> None:
+        """Kill the program if it still runs and wait until its process is gone."""
+        self.kill("cancelled", "the program was given up")
+        await self._child.exited
+
+    # -- bytes ---------------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._child.channel.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            return self._on_closed()
+        try:
+            for event in self._wire.receive(data):
+                if self._ended:
+                    return
+                self._on_event(event)
+        except ProtocolViolation as violation:
+            self.kill("killed:protocol", violation.message)
+
+    def _write(self, data: bytes) -> None:
+        if self._unsent:
+            self._unsent += data
+            return
+        try:
+            sent = self._child.channel.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            return  # the child is gone; the reader will see it
+        if sent < len(data):
+            self._unsent += data[sent:]
+            self._loop.add_writer(self._child.channel, self._on_writable)
+
+    def _on_writable(self) -> None:
+        try:
+            sent = self._child.channel.send(self._unsent)
+        except BlockingIOError:
+            return
+        except OSError:
+            sent = len(self._unsent)
+        del self._unsent[:sent]
+        if not self._unsent:
+            self._loop.remove_writer(self._child.channel)
+
+    # -- events --------------------------------------------------------------------------------------
+
+    def _on_event(self, event: WireEvent) -> None:
+        match event:
+            case CallFrame():
+                self._on_call(event)
+            case BlockedFrame():
+                self._on_blocked(event)
+            case OutputFrame(text):
+                self._output.append(text)
+                if self._wire.output_bytes > self._limits.output_bytes:
+                    self.kill("killed:output", f"the program printed more than {self._limits.output_bytes} bytes")
+            case CancelFrame(number):
+                self._on_cancel(number)
+            case EndFrame():
+                self._on_end_frame(event)
+            case Ready():
+                self._write(self._wire.start(self._program.start_frame(self._limits)))
+            case Unconfined(layer, reason):
+                self.fail(ConfinementUnavailable(layer, reason))
+
+    def _on_call(self, frame: CallFrame) -> None:
+        if frame.number > self._limits.calls:
+            return self.kill("killed:calls", f"the program made more than {self._limits.calls} calls")
+        stub = self._granted.get(frame.name)
+        name, namespace = (stub.name, stub.namespace) if stub else (frame.name, None)
+        call = CallRequested(frame.number, namespace, name, frame.arguments, frame.line, stub is not None)
+        made = CallMade(frame.number, namespace, name, frame.arguments, frame.line)
+        self._waiting[frame.number] = call
+        self._entries.append(made)
+        if self._replay.active:
+            self._replay_step(made)
+        else:
+            self._sink(call)
+            if stub is None:
+                # No honest guest can do this: its program has no such name.
+                self._refuse("denied", f"the program called {frame.name!r}, which was not granted to it")
+
+    def _on_cancel(self, number: int) -> None:
+        if number in self._answered:
+            return  # the answer and the cancellation crossed on the way
+        if self._waiting.pop(number, None) is None:
+            return self.kill("killed:protocol", f"call {number} was cancelled twice")
+        self._answered.add(number)
+        dropped = CallDropped(number)
+        self._entries.append(dropped)
+        if self._replay.active:
+            self._replay_step(dropped)
+        else:
+            self._sink(CallCancelled(number))
+
+    def _on_blocked(self, frame: BlockedFrame) -> None:
+        if self._replay.active:
+            return self.fail(self._replay.stuck())
+        if self._tick:
+            self._tick.cancel()
+            self._tick = None
+        if frame.timer_us is not None:
+            self._schedule_tick(frame.timer_us)
+        if self._waiting:
+            timer = None if frame.timer_us is None else max(0, frame.timer_us - self._now_us()) / 1e6
+            self._sink(Blocked(tuple(self._waiting), timer))
+
+    def _schedule_tick(self, timer_us: int) -> None:
+        """A real clock ticks when the timer is due; a virtual one at once, but only when no call is pending."""
+        if self._program.header.clock == "virtual":
+            if not self._waiting:
+                self._send_tick(Ticked(max(timer_us, self._clock_us)))
+            return
+        delay = max(0, timer_us - self._now_us()) / 1e6
+        self._tick = self._loop.call_later(
+            delay, lambda: self._ended or self._send_tick(Ticked(max(timer_us, self._now_us())))
+        )
+
+    def _send_tick(self, entry: Ticked) -> None:
+        self._entries.append(entry)
+        self._clock_us = entry.clock_us
+        self._write(self._wire.tick(entry.clock_us))
+
+    def _send_answer(self, entry: CallAnswered) -> None:
+        try:
+            data = self._wire.answer(entry.number, entry.clock_us, entry.answer.ok, entry.answer.value)
+            if len(data) > self._limits.answer_bytes:
+                raise InvalidJson(f"the result takes {len(data)} bytes; at most {self._limits.answer_bytes}")
+        except InvalidJson as error:
+            answer = Answer.of(Failure("invalid_result", f"the result cannot enter the program: {error.message}"))
+            entry = CallAnswered(entry.number, answer, entry.clock_us)
+            data = self._wire.answer(entry.number, entry.clock_us, answer.ok, answer.value)
+        self._answered.add(entry.number)
+        self._entries.append(entry)
+        self._clock_us = entry.clock_us
+        self._write(data)
+
+    # -- replay --------------------------------------------------------------------------------------
+
+    def _replay_step(self, done: CallMade | CallDropped) -> None:
+        """The program did something that the journal must know; then it is told what it was told then."""
+        divergence = self._replay.matches(done)
+        if divergence:
+            return self.fail(divergence)
+        self._replay_told()
+
+    def _replay_told(self) -> None:
+        while (entry := self._replay.next_told()) is not None:
+            if isinstance(entry, Ticked):
+                self._send_tick(entry)
+            else:
+                self._waiting.pop(entry.number, None)
+                self._send_answer(entry)
+        if not self._replay.active:
+            self._origin_ns = time.monotonic_ns() - self._clock_us * 1000
+            for call in tuple(self._waiting.values()):
+                self._sink(call)
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    def _now_us(self) -> int:
+        """Microseconds on the program's clock. Time while it was suspended does not count."""
+        if self._program.header.clock == "virtual":
+            return self._clock_us
+        return max(self._clock_us, (time.monotonic_ns() - self._origin_ns) // 1000)
+
+    def _out_of_time(self) -> None:
+        waiting = ", ".join(call.name for call in self._waiting.values())
+        doing = f"while it waited for {waiting}" if waiting else "while it computed"
+        self.kill("killed:time", f"the program took longer than {self._limits.wall_seconds:g} s, {doing}")
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def _on_end_frame(self, frame: EndFrame) -> None:
+        if self._replay.active:
+            return self.fail(self._replay.ended_early())
+        status, error, evidence = ending.of_frame(frame, self._limits)
+        self._stop(status, error, evidence, frame)
+
+    def _on_closed(self) -> None:
+        """The child went without a word: its wait status says why."""
+        self._loop.remove_reader(self._child.channel)
+        self._child.exited.add_done_callback(self._on_exit)
+
+    def _on_exit(self, exited: asyncio.Future[Exit]) -> None:
+        if self._ended or exited.cancelled():
+            return
+        try:
+            self._wire.closed()
+        except ProtocolViolation as violation:
+            return self.kill("killed:protocol", violation.message)
+        status, error, evidence = ending.of_exit(exited.result(), self._limits)
+        self._stop(status, error, evidence)
+
+    def _stop(self, status: Status, error: ProgramError | None, evidence: str, frame: EndFrame | None = None) -> None:
+        if self._ended:
+            return
+        exited = self._child.exited
+        cpu_us = self._child.cpu_us() if not exited.done() else exited.result().cpu_us
+        peak = exited.result().peak_bytes if exited.done() else None
+        self._finish()
+        result = ProgramResult(
+            status=status,
+            value=frame.value if frame else None,
+            output=self.output,
+            error=error,
+            calls=(),
+            journal=self.journal,
+            duration_us=(time.monotonic_ns() - self._started_ns) // 1000,
+            cpu_us=cpu_us,
+            peak_memory=peak,
+            evidence=evidence,
+        )
+        self.ended.set_result(result)
+        self._sink(Ended(result))
+        self._wake()
+
+    def _finish(self) -> None:
+        """Let go of everything. The process is killed, whatever it was doing: a finaliser may spin."""
+        self._ended = True
+        if self._deadline:
+            self._deadline.cancel()
+        if self._tick:
+            self._tick.cancel()
+        self._loop.remove_reader(self._child.channel)
+        if self._unsent:
+            self._loop.remove_writer(self._child.channel)
+        self._child.close()
+        if self._on_end:
+            self._on_end()
+
+    def _sink(self, event: ProgramEvent) -> None:
+        if self._give is not None:
+            return self._give(self, event)
+        self._events.append(event)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._event_waiter and not self._event_waiter.done():
+            self._event_waiter.set_result(None)

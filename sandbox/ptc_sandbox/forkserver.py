@@ -1,0 +1,232 @@
+"""The host's handle on one fork server: starts it clean, asks it for children, learns how each ended.
+
+The server is started by `subprocess` with an empty environment, never forked from this process, so it can
+hold no secret of the host's and no lock of a thread of its. Everything here runs on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import RestrictedPython
+
+from ptc_sandbox.confine import Confinement, Resources
+from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken
+from ptc_tools.call import JsonObject
+
+_BOOT = (
+    "import sys; sys.path[:0] = sys.argv[2:]; from ptc_sandbox.guest.server import main; main(int(sys.argv[1]))"
+)
+
+
+_PATIENCE = 5.0
+"""Seconds for a server to end by itself; it needs milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a child ended: the wait status, and what it had used."""
+
+    status: int
+    cpu_us: int
+    peak_bytes: int
+
+    @property
+    def signal(self) -> int | None:
+        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
+
+
+class Child:
+    """A confined process that waits for one program. `exited` resolves when it was reaped."""
+
+    def __init__(self, pid: int, channel: socket.socket, pidfd: int, exited: asyncio.Future[Exit]) -> None:
+        self.pid = pid
+        self.channel = channel
+        self.exited = exited
+        self._pidfd = pidfd
+
+    def kill(self) -> None:
+        """SIGKILL by pidfd: certain, and never another process that got the number."""
+        if self._pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def cpu_us(self) -> int | None:
+        """CPU time so far, in microseconds, from the kernel's clock of that process."""
+        try:
+            return time.clock_gettime_ns((~self.pid << 3) | 2) // 1000
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Kill what is left and give the descriptors back."""
+        self.kill()
+        self.channel.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+class ForkServer:
+    """One running fork server. Made by `start`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[asyncio.Future[Child]] = deque()
+        self._exits: dict[int, asyncio.Future[Exit]] = {}
+        self._hello: asyncio.Future[list[JsonObject]] = self._loop.create_future()
+        self.alive = True
+        self.layers: list[JsonObject] = []
+
+    @classmethod
+    async def start(cls, confinement: Confinement, resources: Resources) -> ForkServer:
+        """Start a server and wait until it can fork. Raises ConfinementUnavailable or SandboxBroken."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        roots = [str(Path(__file__).parent.parent), str(Path(RestrictedPython.__file__).parent.parent)]
+        try:
+            process = subprocess.Popen(  # noqa: S603, ASYNC220 -- returns once the process is started
+                [sys.executable, "-s", "-S", "-P", "-c", _BOOT, str(theirs.fileno()), *roots],
+                env={"PYTHONHASHSEED": "0"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=(theirs.fileno(),),
+                cwd="/",
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        server = cls(process, ours)
+        config = {"confinement": confinement.to_json(), "resources": asdict(resources)}
+        ours.send(json.dumps(config).encode())
+        server._loop.add_reader(ours, server._on_readable)
+        try:
+            server.layers = await server._hello
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+    async def fork(self) -> Child:
+        """A new child, confined or about to be. Raises SandboxBroken where the server has gone."""
+        if not self.alive:
+            raise SandboxBroken("the fork server has gone")
+        future: asyncio.Future[Child] = self._loop.create_future()
+        self._waiting.append(future)
+        try:
+            self._control.send(b'{"fork":1}')
+        except OSError as error:
+            self._waiting.pop()
+            raise SandboxBroken(f"the fork server does not take requests: {error}") from None
+        return await future
+
+    def _on_readable(self) -> None:
+        while True:
+            try:
+                data, fds, _, _ = socket.recv_fds(self._control, 1 << 16, 2)
+            except BlockingIOError:
+                return
+            except OSError:
+                data, fds = b"", []
+            if not data:
+                return self._on_gone()
+            self._on_message(json.loads(data), fds)
+
+    def _on_message(self, message: JsonObject, fds: list[int]) -> None:
+        match message:
+            case {"child": int(pid)}:
+                self._on_child(pid, fds)
+            case {"exit": int(pid), "status": int(status), "cpu_us": int(cpu), "peak_kb": int(peak)}:
+                exited = self._exits.pop(pid)
+                if not exited.done():
+                    exited.set_result(Exit(status, cpu, peak * 1024))
+            case {"hello": list(layers)}:
+                self._hello.set_result(layers)  # type: ignore[arg-type]
+            case {"refused": [str(layer), str(reason)]}:
+                self._hello.set_exception(ConfinementUnavailable(layer, reason))
+            case {"unforked": str(reason)}:
+                self._next_waiting(SandboxBroken(f"the fork server cannot fork: {reason}"))
+
+    def _on_child(self, pid: int, fds: list[int]) -> None:
+        channel = socket.socket(fileno=fds[0])
+        channel.setblocking(False)
+        exited = self._exits[pid] = self._loop.create_future()
+        child = Child(pid, channel, fds[1], exited)
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(child)
+                return
+        child.close()  # whoever asked for it was cancelled
+
+    def _next_waiting(self, error: SandboxBroken) -> None:
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(error)
+                return
+
+    def _on_gone(self) -> None:
+        """The server ended: its children with it. Everybody who waits is told."""
+        if not self.alive:
+            return
+        self.alive = False
+        self._loop.remove_reader(self._control)
+        said = self._last_words()
+        error = SandboxBroken(f"the fork server ended{said}")
+        if not self._hello.done():
+            self._hello.set_exception(error)
+        while self._waiting:
+            self._next_waiting(error)
+        for exited in self._exits.values():
+            if not exited.done():
+                exited.set_result(Exit(signal.SIGKILL, 0, 0))
+        self._exits.clear()
+
+    def _last_words(self) -> str:
+        """What it wrote to its standard error before it was ready, shortened."""
+        assert self._process.stderr is not None
+        os.set_blocking(self._process.stderr.fileno(), False)
+        text = (self._process.stderr.read() or b"").decode(errors="replace").strip()
+        return f": {text[-1000:]}" if text else ""
+
+    async def aclose(self) -> None:
+        """End the server and all its children, and wait until none is left."""
+        self._hang_up()
+        await asyncio.to_thread(self._reap)
+
+    def close(self) -> None:
+        """The same at once, for the way out of a failed start."""
+        self._hang_up()
+        self._reap()
+
+    def _hang_up(self) -> None:
+        """Close the socket: the server kills and reaps its children, then ends."""
+        if self.alive:
+            self._on_gone()
+        self._control.close()
+
+    def _reap(self) -> None:
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # its children die with it (PDEATHSIG)
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()

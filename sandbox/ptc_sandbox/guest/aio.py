@@ -1,0 +1,104 @@
+"""What a program sees as `asyncio`: the standard library's own, less what would leave the program's world.
+
+No loop, no threads, no subprocesses, no streams. What orders by address in the standard library
+(`as_completed` of coroutines) is given an order here; tasks hash by their number (`guest.loop`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from ptc_sandbox.guest.loop import ProgramLoop, ProgramTask
+
+_AS_THEY_ARE = (
+    "ALL_COMPLETED",
+    "FIRST_COMPLETED",
+    "FIRST_EXCEPTION",
+    "Barrier",
+    "BoundedSemaphore",
+    "BrokenBarrierError",
+    "CancelledError",
+    "Condition",
+    "Event",
+    "InvalidStateError",
+    "LifoQueue",
+    "Lock",
+    "PriorityQueue",
+    "Queue",
+    "QueueEmpty",
+    "QueueFull",
+    "QueueShutDown",
+    "Semaphore",
+    "TaskGroup",
+    "TimeoutError",
+    "current_task",
+    "ensure_future",
+    "gather",
+    "iscoroutine",
+    "iscoroutinefunction",
+    "isfuture",
+    "shield",
+    "sleep",
+    "timeout",
+    "timeout_at",
+    "wait",
+    "wait_for",
+)
+
+
+def members(loop: ProgramLoop) -> dict[str, object]:
+    """The names of the `asyncio` that belongs to one program's loop."""
+    found = {name: getattr(asyncio, name) for name in _AS_THEY_ARE if hasattr(asyncio, name)}
+    return {
+        **found,
+        "Task": ProgramTask,
+        "Future": asyncio.Future,
+        "as_completed": _as_completed,
+        "all_tasks": lambda: asyncio.all_tasks(loop),
+        "create_task": _create_task(loop),
+        "run": _run(loop),
+        "get_event_loop": lambda: Loop(loop),
+        "get_running_loop": lambda: Loop(loop),
+    }
+
+
+class Loop:
+    """The little of an event loop that ordinary programs ask for; the loop itself stays out of reach."""
+
+    __slots__ = ("create_task", "run_until_complete", "time")
+
+    def __init__(self, loop: ProgramLoop) -> None:
+        self.run_until_complete = _run(loop)
+        self.create_task = _create_task(loop)
+        self.time = lambda: loop.time()
+
+    def __repr__(self) -> str:
+        return "<event loop of this program>"
+
+
+def _as_completed(fs: Iterable[Any], *, timeout: float | None = None) -> Any:
+    """As `asyncio.as_completed`; coroutines start in the order in which they are given."""
+    return asyncio.as_completed([asyncio.ensure_future(item) for item in dict.fromkeys(fs)], timeout=timeout)
+
+
+def _create_task(loop: ProgramLoop) -> Callable[..., Any]:
+    def create_task(coro: Coroutine[Any, Any, Any], *, name: str | None = None) -> asyncio.Task[Any]:
+        return loop.create_task(coro, name=name)
+
+    return create_task
+
+
+def _run(loop: ProgramLoop) -> Callable[..., Any]:
+    async def wait_for_it(awaitable: Any) -> Any:
+        return await awaitable
+
+    def run(main: Any, *, debug: bool | None = None) -> Any:
+        if not asyncio.iscoroutine(main):
+            if not asyncio.isfuture(main):
+                raise ValueError(f"a coroutine was expected, got {main!r}")
+            main = wait_for_it(main)
+        return loop.run_to_end(main)
+
+    return run

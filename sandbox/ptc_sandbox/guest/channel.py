@@ -1,0 +1,79 @@
+"""The child's end of the wire: length-prefixed JSON frames on one descriptor, blocking.
+
+A frame is a four-byte little-endian length and a JSON array whose first element names it (docs/wire.md).
+Frames are buffered until the guest has to wait, so that a call and the word that the program is blocked
+leave in one write. Nothing here is checked for the host's sake: the host checks every byte itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+_decode = json.JSONDecoder().raw_decode
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+_READ = 1 << 16
+
+
+class ChannelClosed(Exception):
+    """The host has gone, or has closed this program's channel: there is nothing left to do but to end."""
+
+
+class TooLarge(ValueError):
+    """A value takes more bytes than may cross."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"it takes {size} bytes as JSON; at most {limit} may cross")
+
+
+class Channel:
+    """Frames to and from the host. `sent` and `received` count frames; the host compares them."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._incoming = bytearray()
+        self._outgoing: list[bytes] = []
+        self.received = 0
+
+    def put(self, frame: list[Any], limit: int | None = None) -> None:
+        """Queue a frame of plain JSON values.
+
+        Raises UnicodeEncodeError for a lone surrogate, and TooLarge where the frame takes more than `limit`
+        bytes: the host would end the program for it.
+        """
+        body = _encode(frame).encode()
+        if limit is not None and len(body) > limit:
+            raise TooLarge(len(body), limit)
+        self._outgoing.append(len(body).to_bytes(4, "little"))
+        self._outgoing.append(body)
+
+    def flush(self) -> None:
+        """Write everything queued; blocks while the host is slow to read."""
+        data = b"".join(self._outgoing)
+        self._outgoing.clear()
+        written = 0
+        while written < len(data):
+            written += os.write(self._fd, data[written:] if written else data)
+
+    def has_frame(self) -> bool:
+        """Whether a whole frame has been read already and `get` would not have to wait."""
+        buffer = self._incoming
+        return len(buffer) >= 4 and len(buffer) >= 4 + int.from_bytes(buffer[:4], "little")
+
+    def get(self) -> list[Any]:
+        """The next frame from the host; flushes first, then waits. Raises ChannelClosed at the end."""
+        if self._outgoing:
+            self.flush()
+        buffer = self._incoming
+        while not self.has_frame():
+            data = os.read(self._fd, _READ)
+            if not data:
+                raise ChannelClosed
+            buffer += data
+        size = 4 + int.from_bytes(buffer[:4], "little")
+        text = buffer[4:size].decode()
+        del buffer[:size]
+        self.received += 1
+        frame: list[Any] = _decode(text)[0]
+        return frame

@@ -1,0 +1,161 @@
+"""The event loop of a program: asyncio's own machinery on a selector whose only I/O is the wire.
+
+The loop reads the wire only when nothing else can run, one frame at a time, so what a program does depends
+on the order of the frames alone, never on when they came. Before it waits it tells the host what it waits
+for (`blocked`), and a cancelled call is told as well (`cancel`). Nothing here may be seen by a program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import events, tasks
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any
+
+from ptc_sandbox.guest.channel import Channel
+from ptc_sandbox.guest.world import World
+
+_SPINS = 1000
+"""Turns of the loop without a look at the wire while a call or a timer is due: a program may poll."""
+
+
+class Deadlock(RuntimeError):
+    """The program waits for something that no call and no timer can bring about."""
+
+
+class ProgramTask(asyncio.Task[Any]):
+    """A task that hashes by its number: sets of tasks are then in the same order in every process."""
+
+    _number = 0
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class ProgramLoop(asyncio.BaseEventLoop):
+    """Runs one program's coroutines. `pending` holds the future of each call that the host has not answered."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._selector = self
+        self._channel = channel
+        self._backlog: list[list[Any]] = []
+        self._spins = 0
+        self._tasks_made = 0
+        self._clock_resolution = 1e-6
+        self.pending: dict[int, asyncio.Future[Any]] = {}
+        self.make_error: Callable[[Any], BaseException] = RuntimeError
+        self.world: World
+
+    # -- what BaseEventLoop asks of its subclass -----------------------------------------------------
+
+    def time(self) -> float:
+        return self.world.clock_us / 1e6
+
+    def select(self, timeout: float | None) -> tuple[()]:
+        """Called once a turn. With something ready it returns at once; else it waits for one frame."""
+        if timeout is not None and timeout <= 0:
+            self._spins += 1
+            if self._spins < _SPINS or not (self.pending or self._scheduled):
+                return ()
+        self._spins = 0
+        self._take(self._next_frame(self._next_timer_us()))
+        return ()
+
+    def _process_events(self, event_list: object) -> None:
+        """There are no descriptors to serve."""
+
+    def _write_to_self(self) -> None:
+        """There is no other thread to wake this one from."""
+
+    def call_exception_handler(self, context: object) -> None:
+        """Errors that nobody awaited are the program's own affair; the default would write to a log."""
+
+    def create_task(
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **_: object
+    ) -> ProgramTask:
+        self._tasks_made += 1
+        ProgramTask._number = self._tasks_made
+        task = ProgramTask(coro, loop=self, name=name or f"Task-{self._tasks_made}", context=context)
+        task._number = self._tasks_made
+        return task
+
+    # -- the wire ------------------------------------------------------------------------------------
+
+    def _next_timer_us(self) -> int | None:
+        return round(self._scheduled[0]._when * 1e6) if self._scheduled else None
+
+    def _next_frame(self, timer_us: int | None) -> list[Any]:
+        if self._backlog:
+            return self._backlog.pop(0)
+        return self._wait(timer_us)
+
+    def _wait(self, timer_us: int | None) -> list[Any]:
+        if not self.pending and timer_us is None:
+            raise Deadlock("the program waits for something that no call and no timer can bring about")
+        channel = self._channel
+        if not channel.has_frame():
+            self.world.flush_output()
+            channel.put(["blocked", channel.received, list(self.pending), timer_us])
+        return channel.get()
+
+    def _take(self, frame: list[Any]) -> None:
+        kind = frame[0]
+        if kind == "answer":
+            _, number, clock_us, ok, value = frame
+            self.world.advance(clock_us)
+            future = self.pending.pop(number, None)
+            if future is None or future.done():
+                return  # the call was cancelled while its answer was under way
+            if ok:
+                future.set_result(value)
+            else:
+                future.set_exception(self.make_error(value))
+        elif kind == "tick":
+            self.world.advance(frame[1])
+
+    def sleep_until(self, clock_us: int) -> None:
+        """Block the whole program until the clock says `clock_us`; answers that come meanwhile are kept."""
+        kept: list[list[Any]] = []
+        while True:
+            frame = self._backlog.pop(0) if self._backlog else self._wait(clock_us)
+            if frame[0] == "tick":
+                self.world.advance(frame[1])
+                if self.world.clock_us >= clock_us:
+                    break
+            else:
+                kept.append(frame)
+        self._backlog[:0] = kept
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def run_to_end(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        """Run `coro` to its end, also from within a running task, as `asyncio.run` in a program does."""
+        running = events._get_running_loop()
+        if running is None:
+            events.set_event_loop(self)
+            try:
+                return self.run_until_complete(self.create_task(coro))
+            finally:
+                self._cancel_rest()
+        current = tasks.current_task(self)
+        if current is not None:
+            tasks._leave_task(self, current)  # type: ignore[attr-defined]
+        try:
+            task = self.create_task(coro)
+            while not task.done():
+                self._run_once()
+            return task.result()
+        finally:
+            if current is not None:
+                tasks._enter_task(self, current)  # type: ignore[attr-defined]
+
+    def _cancel_rest(self) -> None:
+        """Tasks that nobody awaited end with the program: cancelled, and their calls with them."""
+        rest = [task for task in sorted(tasks.all_tasks(self), key=hash) if not task.done()]
+        if not rest:
+            return
+        for task in rest:
+            task.cancel()
+        self.run_until_complete(tasks.gather(*rest, return_exceptions=True))

@@ -1,0 +1,132 @@
+"""The fork server: started clean by the host, it loads what programs may use and forks confined children.
+
+It is told by the host, on one socket, how many children to fork, and hands over for each a channel and a
+pidfd; it says how each child ended, from its wait status. It never sees a program, holds no secret, and
+ends when the host does.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import warnings
+from typing import Any
+
+from ptc_sandbox.confine import Confinement, Resources, enter_namespaces, prepare
+from ptc_sandbox.guest import child, warm
+
+CHANNEL_FD = 3
+"""The one descriptor that a child has."""
+
+
+def main(control_fd: int) -> None:
+    """Serve until the host closes the socket. The first message says what to enforce."""
+    warnings.simplefilter("ignore")
+    control = socket.socket(fileno=control_fd)
+    config = json.loads(control.recv(1 << 16))
+    confinement = Confinement.from_json(config["confinement"])
+    resources = Resources(**config["resources"])
+    try:
+        reports = enter_namespaces(confinement)
+        prepared = prepare(confinement, resources)
+    except Exception as error:
+        control.send(json.dumps({"refused": [getattr(error, "layer", "unknown"), str(error)]}).encode())
+        return
+    warm.warm()
+    sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
+    gc.collect()
+    gc.freeze()
+    control.send(json.dumps({"hello": [report.to_json() for report in reports]}).encode())
+    _quiet()
+    Server(control, prepared).run()
+
+
+def _quiet() -> None:
+    """Nothing of this process goes to the host's terminal or into a pipe that nobody reads."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+class Server:
+    """Forks and reaps. One poll loop, no thread."""
+
+    def __init__(self, control: socket.socket, prepared: Any) -> None:
+        self._control = control
+        self._prepared = prepared
+        self._children: dict[int, int] = {}  # pidfd → pid
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+
+    def run(self) -> None:
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd != self._control.fileno():
+                    self._reap(fd)
+                elif not self._serve():
+                    return self._kill_all()
+
+    def _serve(self) -> bool:
+        message = self._control.recv(1 << 12)
+        if not message:
+            return False
+        for _ in range(json.loads(message)["fork"]):
+            self._fork()
+        return True
+
+    def _fork(self) -> None:
+        host_end, child_end = socket.socketpair()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._say({"unforked": str(error)})
+            host_end.close()
+            child_end.close()
+            return
+        if pid == 0:
+            self._become_child(child_end)
+        child_end.close()
+        pidfd = os.pidfd_open(pid)
+        self._children[pidfd] = pid
+        self._poll.register(pidfd, select.POLLIN)
+        socket.send_fds(self._control, [json.dumps({"child": pid}).encode()], [host_end.fileno(), pidfd])
+        host_end.close()
+
+    def _become_child(self, channel: socket.socket) -> None:
+        """In the child: only the channel stays open, at a fixed number."""
+        try:
+            fd = channel.fileno()
+            if fd != CHANNEL_FD:
+                os.dup2(fd, CHANNEL_FD)
+            child.serve(CHANNEL_FD, lambda: self._prepared.confine_child(CHANNEL_FD))
+        finally:
+            os._exit(1)
+
+    def _reap(self, pidfd: int) -> None:
+        pid = self._children.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        _, status, usage = os.wait4(pid, 0)
+        self._say(
+            {
+                "exit": pid,
+                "status": status,
+                "cpu_us": round((usage.ru_utime + usage.ru_stime) * 1e6),
+                "peak_kb": usage.ru_maxrss,
+            }
+        )
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._control.send(json.dumps(message).encode())
+
+    def _kill_all(self) -> None:
+        for pidfd in self._children:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        for pid in self._children.values():
+            os.waitpid(pid, 0)

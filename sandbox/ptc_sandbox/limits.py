@@ -1,0 +1,52 @@
+"""What one program may use. Every cap is checked by the host, before it allocates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds for one program.
+
+    wall_seconds        from start to result, waits for tools included; ends in SIGKILL
+    cpu_seconds         CPU time of the program's process; the kernel ends it
+    memory_bytes        what the program's process may allocate beyond what it starts with
+    output_bytes        printed text, UTF-8
+    result_bytes        the value, as JSON
+    argument_bytes      the arguments of one call, as JSON
+    answer_bytes        a tool's result on its way into the program, as JSON
+    depth               levels of lists and objects in whatever crosses
+    calls               calls in all
+    calls_in_flight     calls at once; more than that wait inside the host, in order
+    source_bytes        the program's text, UTF-8
+    """
+
+    wall_seconds: float = 60.0
+    cpu_seconds: int = 30
+    memory_bytes: int = 256 * MIB
+    output_bytes: int = 1 * MIB
+    result_bytes: int = 4 * MIB
+    argument_bytes: int = 1 * MIB
+    answer_bytes: int = 16 * MIB
+    depth: int = 64
+    calls: int = 1000
+    calls_in_flight: int = 64
+    source_bytes: int = 256 * 1024
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if not getattr(self, name) > 0:
+                raise ValueError(f"Limits.{name} must be more than 0, not {getattr(self, name)!r}")
+
+    def replace(self, **changes: Any) -> Limits:
+        """A copy with some bounds changed."""
+        return replace(self, **changes)
+
+    @property
+    def frame_bytes(self) -> int:
+        """The largest frame that a child may send: whatever may be in it, and the frame around it."""
+        return max(self.argument_bytes, self.result_bytes, self.output_bytes, 64 * 1024) + 4096

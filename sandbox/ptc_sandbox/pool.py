@@ -1,0 +1,114 @@
+"""The pool: confined children, forked ahead, each used once.
+
+Bounded and fair: at most `concurrency` programs at once, the rest wait in the order they came. A child that
+was used or has died is replaced in the background; so is a fork server. After `aclose` nothing is left: no
+process, no descriptor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from ptc_sandbox.confine import Confinement, Resources
+from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken, SandboxClosed
+from ptc_sandbox.forkserver import Child, ForkServer
+from ptc_tools.call import JsonObject
+
+
+class Pool:
+    """Children of one confinement and one set of resources, on the event loop it was made on."""
+
+    def __init__(self, confinement: Confinement, resources: Resources, *, ahead: int, concurrency: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._confinement = confinement
+        self._resources = resources
+        self._ahead = ahead
+        self._slots = asyncio.Semaphore(concurrency)
+        self._idle: deque[Child] = deque()
+        self._server: ForkServer | None = None
+        self._starting = asyncio.Lock()
+        self._refilling: asyncio.Task[None] | None = None
+        self._used: set[Child] = set()
+        self._closed = False
+
+    @property
+    def layers(self) -> list[JsonObject]:
+        """What the fork server enforces once for all children, as it reported it."""
+        return self._server.layers if self._server else []
+
+    async def acquire(self) -> Child:
+        """A fresh child for one program; waits for its turn. Give it back with `release`."""
+        if self._closed:
+            raise SandboxClosed("the sandbox is closed: make a new one")
+        await self._slots.acquire()
+        try:
+            child = self._take_idle() or await self._fork()
+        except BaseException:
+            self._slots.release()
+            raise
+        self._used.add(child)
+        self._refill()
+        return child
+
+    def release(self, child: Child) -> None:
+        """The program of this child is over. The child is not used again."""
+        self._used.discard(child)
+        child.close()
+        self._slots.release()
+
+    def _take_idle(self) -> Child | None:
+        while self._idle:
+            child = self._idle.popleft()
+            if not child.exited.done():
+                return child
+            child.close()
+        return None
+
+    async def _fork(self) -> Child:
+        """A new child; a fork server that has gone is replaced once."""
+        server = await self._live_server()
+        try:
+            return await server.fork()
+        except SandboxBroken:
+            return await (await self._live_server()).fork()
+
+    async def _live_server(self) -> ForkServer:
+        async with self._starting:
+            if self._closed:
+                raise SandboxClosed("the sandbox is closed: make a new one")
+            if self._server is None or not self._server.alive:
+                if self._server is not None:
+                    await self._server.aclose()
+                self._server = await ForkServer.start(self._confinement, self._resources)
+            return self._server
+
+    def _refill(self) -> None:
+        if self._refilling is None or self._refilling.done():
+            self._refilling = self.loop.create_task(self._fork_ahead())
+
+    async def _fork_ahead(self) -> None:
+        """Fork until enough children wait. A failure here shows at the next `acquire`."""
+        try:
+            while len(self._idle) < self._ahead and not self._closed:
+                self._idle.append(await self._fork())
+        except (SandboxBroken, SandboxClosed, ConfinementUnavailable):
+            return
+
+    async def warm_up(self) -> None:
+        """Have a fork server and its children ready. Raises what a first program would have raised."""
+        await self._live_server()
+        await self._fork_ahead()
+
+    async def aclose(self) -> None:
+        """Kill every child and end the server; programs that run end as cancelled."""
+        self._closed = True
+        if self._refilling:
+            self._refilling.cancel()
+            await asyncio.wait([self._refilling])
+        for child in [*self._idle, *self._used]:
+            child.close()
+        self._idle.clear()
+        if self._server:
+            await self._server.aclose()
+            self._server = None

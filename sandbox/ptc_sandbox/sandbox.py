@@ -1,0 +1,257 @@
+"""The sandbox: runs a program that must not be trusted, in a fresh confined process, with the tools it was granted.
+
+This is the host's API. The program decides what it asks for; each call goes the one path
+(`ptc_tools.invoke.Invoker`), and only that decides. How a program ended is a value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from ptc_sandbox.confine import Confinement, Resources
+from ptc_sandbox.errors import SandboxClosed
+from ptc_sandbox.execution import Execution, Program, ProgramEvent
+from ptc_sandbox.forkserver import Child
+from ptc_sandbox.journal import Journal, JournalHeader, digest
+from ptc_sandbox.limits import Limits
+from ptc_sandbox.pool import Pool
+from ptc_sandbox.result import ProgramResult
+from ptc_sandbox.serving import Serving
+from ptc_sandbox.stubs import ToolStub, stubs_digest, stubs_of
+from ptc_tools.call import Call
+from ptc_tools.catalog import Catalog
+from ptc_tools.context import RunContext
+from ptc_tools.errors import RegistrationError
+from ptc_tools.invoke import Invoker
+from ptc_tools.outcome import Outcome
+from ptc_tools.tool import Tool, tool
+
+Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
+T = TypeVar("T")
+
+POLICY_VERSION = 1
+"""Moves when the language wall or the facades change what a program computes: a journal pins it."""
+
+
+class Sandbox:
+    """Runs programs, each in a process of its own.
+
+    limits         bounds for each program; `run(limits=…)` overrides them
+    confinement    what the kernel must enforce; a level that this machine cannot reach is an error
+    ahead          children kept forked and confined, waiting for a program
+    concurrency    programs at once; more wait their turn
+    language_wall  False runs plain CPython behind the kernel wall alone: for tests of that wall
+
+    Use it as an async context manager, or call `aclose()`; for code without an event loop there are
+    `run_sync` and `close`, which keep a loop of their own in a thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        confinement: Confinement | None = None,
+        ahead: int = 2,
+        concurrency: int = 64,
+        language_wall: bool = True,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.confinement = confinement or Confinement.default()
+        self._ahead = ahead
+        self._concurrency = concurrency
+        self._language_wall = language_wall
+        self._pool: Pool | None = None
+        self._closed = False
+        self._portal: BlockingPortal | None = None
+        self._portal_context: Any = None
+
+    # -- running -------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        code: str,
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        run: RunContext | None = None,
+        invoke: Invoke | None = None,
+        caller_id: str | None = None,
+        journal: Journal | None = None,
+        header: JournalHeader | None = None,
+    ) -> ProgramResult:
+        """Run `code` with `tools` and say how it ended.
+
+        Plain functions become tools that programs may call; a `Tool` must allow programmatic callers.
+        `invoke` is the path that calls take (an `Invoker` of these tools unless given), `caller_id` names
+        the program in them. `journal` resumes an earlier run by replay, `header` pins seed and clock.
+
+        Raises ConfinementUnavailable, SandboxClosed, SandboxBroken, ReplayDiverged, ReplayIncompatible; what
+        the program did wrong is in the result.
+        """
+        catalog = _programmatic(tools)
+        context = run or RunContext(run_id=f"run_{uuid.uuid4().hex}")
+        serving = Serving(
+            invoke or Invoker(catalog).invoke,
+            context,
+            caller_id or f"program_{uuid.uuid4().hex}",
+            self.limits.calls_in_flight,
+        )
+        context.programs.open(serving.caller_id)
+        try:
+            execution = await self._execute(code, stubs_of(catalog), journal, header, "real", serving.on_event)
+            return await serving.until_end(execution)
+        finally:
+            context.programs.close(serving.caller_id)
+
+    async def start(
+        self,
+        code: str,
+        *,
+        tools: Sequence[ToolStub] | Iterable[Tool | Callable[..., Any]] = (),
+        journal: Journal | None = None,
+        header: JournalHeader | None = None,
+        clock: Literal["real", "virtual"] = "real",
+    ) -> Execution:
+        """Start a program whose calls somebody else answers: pull `next_event()`, give `answer(…)`.
+
+        The caller must see the execution to its end or `aclose()` it. Raises as `run` does.
+        """
+        listed = list(tools)
+        stubs = (
+            tuple(item for item in listed if isinstance(item, ToolStub))
+            if listed and all(isinstance(item, ToolStub) for item in listed)
+            else stubs_of(_programmatic(item for item in listed if not isinstance(item, ToolStub)))
+        )
+        return await self._execute(code, stubs, journal, header, clock, None)
+
+    async def _execute(
+        self,
+        code: str,
+        stubs: tuple[ToolStub, ...],
+        journal: Journal | None,
+        header: JournalHeader | None,
+        clock: Literal["real", "virtual"],
+        sink: Callable[[Execution, ProgramEvent], None] | None,
+    ) -> Execution:
+        if len(code.encode("utf-8", "surrogatepass")) > self.limits.source_bytes:
+            raise ValueError(f"the program is longer than Limits.source_bytes ({self.limits.source_bytes})")
+        here = self._pin(header or (journal.header if journal else JournalHeader.new()), code, stubs, clock)
+        if journal is not None:
+            journal.header.check(replace(here, clock=journal.header.clock))
+            here = journal.header
+        pool = self._open_pool()
+        child = await pool.acquire()
+        return self._begin(pool, child, Program(code, stubs, here, self._language_wall), journal, sink)
+
+    def _begin(
+        self,
+        pool: Pool,
+        child: Child,
+        program: Program,
+        journal: Journal | None,
+        sink: Callable[[Execution, ProgramEvent], None] | None,
+    ) -> Execution:
+        execution = Execution(
+            child,
+            program,
+            self.limits,
+            recorded=journal.entries if journal else (),
+            sink=sink,
+            on_end=lambda: pool.release(child),
+        )
+        execution.begin()
+        return execution
+
+    def _pin(
+        self,
+        header: JournalHeader,
+        code: str,
+        stubs: tuple[ToolStub, ...],
+        clock: Literal["real", "virtual"],
+    ) -> JournalHeader:
+        """The header with everything that a run on this machine depends on."""
+        here = JournalHeader.new(seed=header.seed, epoch_us=header.epoch_us)
+        policy = f"{self.confinement.name if not self._language_wall else 'language'}:{POLICY_VERSION}"
+        return replace(here, policy=policy, stubs=stubs_digest(stubs), code=digest(code), clock=clock)
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    def _open_pool(self) -> Pool:
+        if self._closed:
+            raise SandboxClosed("the sandbox is closed: make a new one")
+        loop = asyncio.get_running_loop()
+        if self._pool is not None and self._pool.loop is not loop:
+            if not self._pool.loop.is_closed():
+                raise SandboxClosed("this sandbox belongs to another event loop: make one for each loop")
+            self._pool = None
+        if self._pool is None:
+            resources = Resources(memory_bytes=self.limits.memory_bytes, cpu_seconds=self.limits.cpu_seconds)
+            self._pool = Pool(self.confinement, resources, ahead=self._ahead, concurrency=self._concurrency)
+        return self._pool
+
+    async def warm_up(self) -> None:
+        """Start the fork server and the children that wait. Raises what a first program would have raised."""
+        await self._open_pool().warm_up()
+
+    async def aclose(self) -> None:
+        """End everything; programs that still run end as cancelled. Nothing is left afterwards."""
+        self._closed = True
+        pool, self._pool = self._pool, None
+        if pool is not None and not pool.loop.is_closed():
+            await pool.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.warm_up()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # -- without an event loop -----------------------------------------------------------------------
+
+    def run_sync(self, code: str, **options: Any) -> ProgramResult:
+        """`run` for code without an event loop; the same options. Close the sandbox with `close()`."""
+        result: ProgramResult = self._in_thread(lambda: self.run(code, **options))
+        return result
+
+    def _in_thread(self, work: Callable[[], Awaitable[T]]) -> T:
+        if self._portal is None:
+            self._portal_context = start_blocking_portal()
+            self._portal = self._portal_context.__enter__()
+        return self._portal.call(work)
+
+    def close(self) -> None:
+        """End everything that `run_sync` started."""
+        if self._portal is not None:
+            self._portal.call(self.aclose)
+            self._portal_context.__exit__(None, None, None)
+            self._portal = None
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _programmatic(tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
+    """A catalog of tools that programs may call. A tool that does not say so is refused here, by name."""
+    made = [item if isinstance(item, Tool) else tool(item, allowed_callers=["programmatic"]) for item in tools]
+    for item in made:
+        if "programmatic" not in item.contract.allowed_callers:
+            raise RegistrationError(
+                f"the tool {item.contract.qualified_name!r} does not allow programs to call it:"
+                ' register it with allowed_callers=["programmatic"]'
+            )
+    return Catalog(made)

@@ -1,0 +1,248 @@
+"""The wire between host and child, the host's side, without I/O: bytes in, events out, and the other way.
+
+What a child sends is hostile until proven otherwise: sizes are checked before anything is kept, JSON is
+strict, every frame is checked against the table of what may come when, and call numbers must count up by
+one. A breach raises ProtocolViolation and the connection is dead; nothing here looks a tool up or runs it.
+
+Frames (docs/wire.md), a four-byte little-endian length and a JSON array:
+
+    child → host    ["ready"]  ["unconfined", layer, reason]  ["call", number, name, arguments, line]
+                    ["cancel", number]  ["blocked", received, [number…], timer_us]  ["out", text]  ["end", {…}]
+    host → child    ["start", {…}]  ["answer", number, clock_us, ok, value]  ["tick", clock_us]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, TypeAlias
+
+from ptc_sandbox.errors import ProtocolViolation
+from ptc_sandbox.limits import Limits
+from ptc_tools import strict_json
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import InvalidJson
+
+HEADER: Final = 4
+_SLACK: Final = 2048
+"""What a frame may hold besides the value that its limit is about."""
+
+
+class State(Enum):
+    """Of one connection, which serves one program."""
+
+    FORKED = auto()
+    READY = auto()
+    RUNNING = auto()
+    ENDED = auto()
+    BROKEN = auto()
+
+
+RECEIVE: Final[dict[State, dict[str, State]]] = {
+    State.FORKED: {"ready": State.READY, "unconfined": State.ENDED},
+    State.READY: {},
+    State.RUNNING: {
+        "call": State.RUNNING,
+        "cancel": State.RUNNING,
+        "blocked": State.RUNNING,
+        "out": State.RUNNING,
+        "end": State.ENDED,
+    },
+    State.ENDED: {},
+    State.BROKEN: {},
+}
+"""What a child may send in which state, and the state it leads to. What is not here is a violation."""
+
+SEND: Final[dict[State, dict[str, State]]] = {
+    State.READY: {"start": State.RUNNING},
+    State.RUNNING: {"answer": State.RUNNING, "tick": State.RUNNING},
+}
+"""What the host may send. What is not here is the host's own mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The child is confined and waits for a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfined:
+    """The child could not confine itself and has ended. Nothing was run."""
+
+    layer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFrame:
+    """The program calls a tool by the name it sees."""
+
+    number: int
+    name: str
+    arguments: JsonObject
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFrame:
+    """The program no longer waits for a call."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedFrame:
+    """The program can do nothing until one of `pending` is answered or `timer_us` comes."""
+
+    pending: tuple[int, ...]
+    timer_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFrame:
+    """The program printed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndFrame:
+    """The program's own account of its end: completed, raised, denied (by the language wall) or memory."""
+
+    status: str
+    value: JsonValue
+    error: JsonObject | None
+
+
+WireEvent: TypeAlias = Ready | Unconfined | CallFrame | CancelFrame | BlockedFrame | OutputFrame | EndFrame
+
+
+class Wire:
+    """One connection. Feed it what was read with `receive`; send what the other methods return."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._buffer = bytearray()
+        self._sent = 0
+        self._output = 0
+        self.calls = 0
+        self.state = State.FORKED
+
+    # -- to the child --------------------------------------------------------------------------------
+
+    def start(self, program: JsonObject) -> bytes:
+        return self._send("start", ["start", program])
+
+    def answer(self, number: int, clock_us: int, ok: bool, value: JsonValue) -> bytes:
+        """Raises InvalidJson where `value` is not JSON or too deep; nothing is sent then."""
+        return self._send("answer", ["answer", number, clock_us, ok, value])
+
+    def tick(self, clock_us: int) -> bytes:
+        return self._send("tick", ["tick", clock_us])
+
+    def _send(self, kind: str, frame: list[JsonValue]) -> bytes:
+        following = SEND.get(self.state, {}).get(kind)
+        if following is None:
+            raise RuntimeError(f"a {kind} frame cannot be sent to a child that is {self.state.name}")
+        body = strict_json.dumps(frame, max_depth=self._limits.depth + 4).encode()
+        self.state = following
+        self._sent += 1
+        return len(body).to_bytes(HEADER, "little") + body
+
+    # -- from the child ------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[WireEvent]:
+        """The events in `data` and in what was left over before. Raises ProtocolViolation at the first breach."""
+        buffer = self._buffer
+        buffer += data
+        events: list[WireEvent] = []
+        start = 0
+        try:
+            while len(buffer) - start >= HEADER:
+                size = int.from_bytes(buffer[start : start + HEADER], "little")
+                if size > self._limits.frame_bytes:
+                    raise ProtocolViolation(f"a frame of {size} bytes is announced; at most {self._limits.frame_bytes}")
+                end = start + HEADER + size
+                if len(buffer) < end:
+                    break
+                event = self._event(bytes(buffer[start + HEADER : end]))
+                start = end
+                if event is not None:
+                    events.append(event)
+        except ProtocolViolation:
+            self.state = State.BROKEN
+            buffer.clear()
+            raise
+        del buffer[:start]
+        return events
+
+    def closed(self) -> None:
+        """The child closed its end. Raises ProtocolViolation where it did so inside a frame."""
+        if self._buffer:
+            raise ProtocolViolation(f"the child ended {len(self._buffer)} bytes into a frame")
+
+    def _event(self, body: bytes) -> WireEvent | None:
+        try:
+            frame = strict_json.loads(body, max_depth=self._limits.depth + 4)
+        except InvalidJson as error:
+            raise ProtocolViolation(f"a frame is not strict JSON: {error}") from None
+        if not isinstance(frame, list) or not frame or not isinstance(frame[0], str):
+            raise ProtocolViolation("a frame is not an array that begins with its name")
+        kind = frame[0]
+        following = RECEIVE[self.state].get(kind)
+        if following is None:
+            raise ProtocolViolation(f"a frame {kind[:20]!r} may not come from a child that is {self.state.name}")
+        event = self._read(frame, len(body))
+        self.state = following
+        return event
+
+    def _read(self, frame: Any, size: int) -> WireEvent | None:
+        match frame:
+            case ["call", int(number), str(name), dict(arguments), None | int() as line] if type(number) is int:
+                return self._call(number, name, arguments, line, size)
+            case ["cancel", int(number)] if 0 < number <= self.calls:
+                return CancelFrame(number)
+            case ["blocked", int(received), list(pending), None | int() as timer_us]:
+                return self._blocked(received, pending, timer_us)
+            case ["out", str(text)]:
+                self._output += size
+                return OutputFrame(text)
+            case ["end", {"status": "completed", "value": value}]:
+                self._bound(size, self._limits.result_bytes, "the program's value")
+                return EndFrame("completed", value, None)
+            case ["end", {"status": "raised" | "denied" as status, "error": dict(error)}]:
+                self._bound(size, 64 * 1024, "the program's error")
+                return EndFrame(status, None, error)
+            case ["end", {"status": "memory"}]:
+                return EndFrame("memory", None, None)
+            case ["ready"]:
+                return Ready()
+            case ["unconfined", str(layer), str(reason)]:
+                return Unconfined(layer[:100], reason[:1000])
+        raise ProtocolViolation(f"a frame {frame[0][:20]!r} is not of its form")
+
+    def _call(self, number: int, name: str, arguments: JsonObject, line: int | None, size: int) -> CallFrame:
+        if number != self.calls + 1:
+            raise ProtocolViolation(f"call number {number} follows {self.calls}")
+        self._bound(size, self._limits.argument_bytes, "the arguments of a call")
+        self.calls = number
+        return CallFrame(number, name[:200], arguments, line)
+
+    def _blocked(self, received: int, pending: list[Any], timer_us: int | None) -> BlockedFrame | None:
+        if not all(type(number) is int and 0 < number <= self.calls for number in pending):
+            raise ProtocolViolation("a child is blocked on calls that it never made")
+        if received > self._sent:
+            raise ProtocolViolation("a child has received more than was sent")
+        if received < self._sent:
+            return None  # said before our last frame reached it: no longer true
+        return BlockedFrame(tuple(pending), timer_us)
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of printed text so far, frames included."""
+        return self._output
+
+    @staticmethod
+    def _bound(size: int, limit: int, what: str) -> None:
+        if size > limit + _SLACK:
+            raise ProtocolViolation(f"{what} took {size} bytes; at most {limit}")
