@@ -11,6 +11,8 @@ the application can act on them. Each has a stable `code` and says what to do.
      │    └── DuplicateTool       two tools of one (namespace, name)
      ├── InvalidJson              text that is not strict JSON                     (also a ValueError)
      └── ToolCallError            `on_tool_error="raise"`: a call did not succeed; has `.outcome`
+
+    HostControlFlow               a BaseException: the host wants out (to suspend a run, say); not an error
 """
 
 from __future__ import annotations
@@ -82,3 +84,10 @@ class ToolCallError(PtcError):
         super().__init__(message, run_id=run_id, call_id=call.call_id)
         self.call = call
         self.outcome = outcome
+
+
+class HostControlFlow(BaseException):
+    """Raised by an approver, a middleware or a tool to leave a run on purpose: to suspend it, for example.
+
+    It passes through `Invoker.invoke` once the call's record is closed, and `except Exception` lets it by.
+    """

@@ -29,7 +29,7 @@ DenialCode: TypeAlias = Literal[
     "not_admitted",
     "incomplete_response",
 ]
-FailureCode: TypeAlias = Literal["tool_error", "invalid_result", "timeout"]
+FailureCode: TypeAlias = Literal["tool_error", "invalid_result", "timeout", "audit_unavailable"]
 
 
 @dataclass(frozen=True, slots=True)

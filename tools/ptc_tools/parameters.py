@@ -10,12 +10,11 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
-from typing_extensions import NotRequired, Required
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import OpenPrograms, RunContext, ToolContext

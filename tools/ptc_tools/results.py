@@ -7,6 +7,7 @@ a fresh tree that shares nothing with the tool. It never turns what JSON cannot 
 from __future__ import annotations
 
 import collections.abc
+import json
 from typing import Any, cast, get_args, get_origin
 
 from pydantic_core import PydanticSerializationError
@@ -14,7 +15,7 @@ from pydantic_core import PydanticSerializationError
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson, InvalidSignature
 from ptc_tools.schema import resolve
-from ptc_tools.strict_json import MAX_DEPTH, clone, loads
+from ptc_tools.strict_json import MAX_DEPTH, dumps, loads
 from ptc_tools.typed import json_schema, refers_to, result_adapter, tidy
 
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
@@ -32,12 +33,17 @@ class PlainResult:
     __slots__ = ()
     schema: JsonObject | None = None
 
-    def encode(self, value: object) -> JsonValue:
+    def encode(self, value: object, max_bytes: int) -> JsonValue:
         """A fresh copy of a JSON value. Raises `InvalidResult`."""
         try:
-            return clone(value)
+            text = dumps(value)
         except InvalidJson as error:
             raise InvalidResult(str(error)) from None
+        _check_size(len(text), max_bytes)
+        return cast("JsonValue", json.loads(text))
+
+
+PLAIN = PlainResult()
 
 
 class TypedResult:
@@ -49,14 +55,25 @@ class TypedResult:
         self._adapter = result_adapter(annotation, what)
         self.schema: JsonObject = _unwrap(json_schema(self._adapter, "serialization", what))
 
-    def encode(self, value: object) -> JsonValue:
+    def encode(self, value: object, max_bytes: int) -> JsonValue:
         """The value as the return annotation serialises it. Raises `InvalidResult`."""
         try:
             # The schema judges the result afterwards, so a warning about its type would say nothing new.
             text = self._adapter.dump_json([value], by_alias=True, warnings=False)
-            return cast("list[JsonValue]", loads(text, max_depth=MAX_DEPTH + 1))[0]
-        except (PydanticSerializationError, InvalidJson) as error:
+        except PydanticSerializationError as error:
             raise InvalidResult(str(error).splitlines()[0]) from None
+        _check_size(len(text) - 2, max_bytes)
+        try:
+            return cast("list[JsonValue]", loads(text, max_depth=MAX_DEPTH + 1))[0]
+        except InvalidJson as error:
+            raise InvalidResult(str(error)) from None
+
+
+def _check_size(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise InvalidResult(
+            f"the result is too large: {size} bytes of JSON, at most {max_bytes} are released"
+        )
 
 
 def _unwrap(schema: JsonObject) -> JsonObject:
@@ -78,7 +95,7 @@ def _unwrap(schema: JsonObject) -> JsonObject:
 def read_result(hints: dict[str, object], what: str) -> TypedResult | PlainResult:
     """The codec for a function's return annotation. Raises `InvalidSignature`, or `InvalidSchema`."""
     if "return" not in hints:
-        return PlainResult()
+        return PLAIN
     annotation = hints["return"]
     origin = get_origin(annotation) or annotation
     if origin in _AWAITABLES:

@@ -83,7 +83,7 @@ def check_schema(schema: object, what: str, *, generated: bool = False) -> JsonO
 
 def _check_metaschema(schema: JsonObject, what: str) -> None:
     from jsonschema import SchemaError  # noqa: PLC0415: 0.1 s to import, and typed tools do not need it
-    from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415
+    from jsonschema.validators import Draft202012Validator, validator_for
 
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)

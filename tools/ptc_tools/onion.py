@@ -1,0 +1,127 @@
+"""A call's way through the middleware: what each of them changed, answered or overrode, checked and recorded.
+
+The invoker uses this when it has middleware. Whatever is released went through policy, approval and the
+record, also when a middleware answered by itself, so that a cache is no way around them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from ptc_tools.call import JsonObject
+from ptc_tools.errors import InvalidJson
+from ptc_tools.middleware import Invocation, Middleware, Next
+from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
+from ptc_tools.safe_text import describe_exception
+from ptc_tools.strict_json import clone
+
+if TYPE_CHECKING:
+    from ptc_tools.invoke import Attempt, Invoker
+
+
+class Onion:
+    """One call in flight. `invoke` is called once."""
+
+    def __init__(self, invoker: Invoker, invocation: Invocation, layers: Sequence[Middleware]) -> None:
+        self._invoker = invoker
+        self._invocation = invocation
+        self._layers = layers
+        self._attempts = 0
+        self._open: tuple[Attempt, Outcome] | None = None
+        self._refusal: Denied | None = None
+
+    async def invoke(self) -> Outcome:
+        """Run the layers and release what they come to."""
+        handler: Next = self._core
+        for layer in reversed(self._layers):
+            handler = _bind(layer, handler)
+        try:
+            outcome = await handler(self._invocation)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                await self._abandon(error)
+                raise
+            outcome = _middleware_failed(error)
+        except Exception as error:  # noqa: BLE001: the application's code failed, not the host
+            outcome = _middleware_failed(error)
+        except BaseException as reason:
+            await self._abandon(reason)
+            raise
+        return await self._release(outcome)
+
+    async def _core(self, invocation: Invocation) -> Outcome:
+        """The `next` of the innermost layer: everything between middleware and outcome, once per attempt."""
+        from ptc_tools.invoke import validate
+
+        current = self._invocation
+        if invocation.arguments is not current.arguments:
+            try:
+                current = current.with_arguments(cast("JsonObject", clone(invocation.arguments)))
+            except InvalidJson as error:
+                return await self._refuse(Denied("invalid_arguments", f"changed arguments: {error}"))
+        # Decoded anew for each attempt: a tool may have changed the objects that it was given.
+        keywords = validate(current.tool, current.arguments)
+        if isinstance(keywords, Denied):
+            return await self._refuse(keywords)
+        self._attempts += 1
+        number = self._attempts
+        attempt = await self._invoker.admit(current)
+        if isinstance(attempt, Denied):
+            self._refusal = attempt
+            return attempt
+        try:
+            outcome = await self._invoker.execute(current, keywords, number)
+        except BaseException as reason:
+            await self._invoker.abandon(attempt, reason)
+            raise
+        previous, self._open = self._open, (attempt, outcome)
+        if previous is not None:
+            await self._invoker.release(*previous)
+        return outcome
+
+    async def _refuse(self, refusal: Denied) -> Denied:
+        call, run = self._invocation.call, self._invocation.run
+        self._refusal = await self._invoker.deny(call, self._invocation.tool.contract, refusal, run)
+        return self._refusal
+
+    async def _release(self, outcome: object) -> Outcome:
+        released = self._checked(outcome)
+        if self._open is not None:
+            attempt, _ = self._open
+            return await self._invoker.release(attempt, released)
+        if released is self._refusal:
+            return released
+        if isinstance(released, Denied):
+            return await self._refuse(released)
+        admitted = await self._invoker.admit(self._invocation)
+        if isinstance(admitted, Denied):
+            return admitted
+        return await self._invoker.release(admitted, released)
+
+    def _checked(self, outcome: object) -> Outcome:
+        """What a layer gave instead of the tool's own outcome is bounded and validated like a tool's."""
+        if self._open is not None and outcome is self._open[1]:
+            return self._open[1]
+        if isinstance(outcome, Success):
+            return self._invoker.released_value(self._invocation.tool, outcome.value)
+        if isinstance(outcome, Denied | Failure | Cancelled):
+            return outcome
+        return Failure("tool_error", f"a middleware returned {type(outcome).__name__}, not an outcome")
+
+    async def _abandon(self, reason: BaseException) -> None:
+        if self._open is not None:
+            await self._invoker.abandon(self._open[0], reason)
+
+
+def _bind(layer: Middleware, handler: Next) -> Next:
+    async def bound(invocation: Invocation) -> Outcome:
+        return await layer(invocation, handler)
+
+    return bound
+
+
+def _middleware_failed(error: BaseException) -> Failure:
+    return Failure("tool_error", f"a middleware failed: {describe_exception(error)}", error)

@@ -1,0 +1,44 @@
+"""Why a call is refused, in words that help a model to do better. Quotes no more of the call than its name."""
+
+from __future__ import annotations
+
+import difflib
+
+from ptc_tools.call import Call, Caller
+from ptc_tools.catalog import Catalog
+from ptc_tools.contract import Contract
+from ptc_tools.outcome import Denied
+from ptc_tools.safe_text import safe_text
+
+_LISTED = 20
+
+
+def unknown_tool(catalog: Catalog, call: Call) -> Denied:
+    """No tool of that name: name what there is for this caller, the nearest first."""
+    names = [
+        tool.contract.qualified_name for tool in catalog if call.caller.kind in tool.contract.allowed_callers
+    ]
+    near = difflib.get_close_matches(call.qualified_name[:200], names, n=3, cutoff=0.6)
+    shown = f"no tool is called {safe_text(call.qualified_name)[:130]!r}"
+    if near:
+        return Denied("unknown_tool", f"{shown}; did you mean {' or '.join(near)}?")
+    if 0 < len(names) <= _LISTED:
+        return Denied("unknown_tool", f"{shown}; there are: {', '.join(names)}")
+    return Denied("unknown_tool", f"{shown}; {len(names)} other tools may be called")
+
+
+def caller_not_allowed(contract: Contract, caller: Caller) -> Denied:
+    """The tool exists, but not for this kind of caller."""
+    advice = (
+        "call it from a program"
+        if caller.kind == "direct"
+        else "programs may not call it; end the program and call it directly"
+    )
+    return Denied("caller_not_allowed", f"{contract.qualified_name} may not be called like this: {advice}")
+
+
+def program_not_open() -> Denied:
+    """The call names a program that is not running here: forged, of another conversation, or too late."""
+    return Denied(
+        "program_not_open", "the call belongs to no program that is open in this run; it did not run"
+    )

@@ -1,0 +1,33 @@
+"""What of an exception may be shown to a model: its type and its words, without where the host keeps things."""
+
+from __future__ import annotations
+
+import re
+
+from ptc_tools.schema import shorten
+
+# An absolute path of at least one directory, not the path of an address (`https://host/a/b`), and Windows'.
+_PATH = re.compile(r"(?<![\w:/.])(?:~?/|[A-Za-z]:[\\/])(?:[^\s/\\:'\"<>|,;()]+[\\/])+[^\s/\\:'\"<>|,;()]*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LIMIT = 400
+
+
+def safe_text(text: str) -> str:
+    """One short line, paths replaced by `<path>`, no control characters."""
+    line = next((line for line in text.strip().splitlines() if line.strip()), "")
+    if "Traceback (most recent call last)" in text:
+        return ""
+    return shorten(_CONTROL.sub("", _PATH.sub("<path>", line.strip())), _LIMIT)
+
+
+def describe_exception(error: BaseException) -> str:
+    """`ValueError: the SKU is unknown`. For an operating system's error, what went wrong but not where."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]  # a task group of one says nothing by itself
+    name = type(error).__name__
+    try:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        text = safe_text(str(text))
+    except Exception:  # noqa: BLE001: a __str__ that fails must not hide the failure it was asked about
+        text = ""
+    return f"{name}: {text}" if text else name
