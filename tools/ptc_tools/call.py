@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 CallerKind: TypeAlias = Literal["direct", "programmatic"]
@@ -27,7 +27,7 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program made the call. `caller_id` is the call id of the program (hosted) or of the code tool's call."""
+    """A program made the call. `caller_id`: the call id of the (hosted) program, or of the code tool's call."""
 
     caller_id: str
 

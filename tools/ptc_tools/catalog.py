@@ -47,8 +47,8 @@ class Catalog:
                 other = in_programs.setdefault(identifier, entry)
                 if other is not entry:
                     raise DuplicateTool(
-                        f"tools {other.contract.qualified_name!r} and {contract.qualified_name!r} would both be "
-                        f"{identifier!r} in a program; rename one"
+                        f"tools {other.contract.qualified_name!r} and {contract.qualified_name!r} would both "
+                        f"be {identifier!r} in a program; rename one"
                     )
         self._by_name = by_name
         self._descriptions = {check_namespace(key): text for key, text in (namespaces or {}).items()}
@@ -82,7 +82,7 @@ class Catalog:
         return Catalog(tools, namespaces=self._descriptions)
 
     def wire(self, errors_in_schema: bool = True) -> list[JsonObject]:
-        """Tool definitions for a request, in the order given; the tools of a namespace stand in one wrapper."""
+        """Tool definitions for a request, in the order given; a namespace's tools stand in one wrapper."""
         definitions: list[JsonObject] = []
         wrappers: dict[str, list[JsonValue]] = {}
         for entry in self:

@@ -40,7 +40,7 @@ ERROR_SCHEMA: JsonObject = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """One tool's declaration. Raises `RegistrationError` (or one of its kinds) when it does not hold together.
+    """One tool's declaration. Raises `RegistrationError`, or a kind of it, if it does not hold together.
 
     `parameters` is what the wire shows; `accepted` is what a call is checked against, and differs only where
     strict mode must list an optional parameter as required. `timeout` is in seconds, None for the invoker's.

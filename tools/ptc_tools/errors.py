@@ -70,13 +70,13 @@ class DuplicateTool(RegistrationError):
 
 
 class InvalidJson(PtcError, ValueError):
-    """Text that is not strict JSON: malformed, a duplicate key, NaN, an infinity, a lone surrogate, too deep."""
+    """Not strict JSON: malformed, a duplicate key, NaN, an infinity, a lone surrogate, too deep."""
 
     code = "invalid_json"
 
 
 class ToolCallError(PtcError):
-    """A call did not succeed and the application chose `on_tool_error="raise"`. `outcome` says how it ended."""
+    """A call did not succeed, and `on_tool_error="raise"` was chosen. `outcome` says how it ended."""
 
     code = "tool_call_error"
 

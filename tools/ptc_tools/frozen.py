@@ -20,8 +20,8 @@ class FrozenObject(dict[str, JsonValue]):
     """A JSON object that refuses to be written to. Pickles and copies to a plain dict."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[type[dict[str, JsonValue]], tuple[JsonObject]]:
         return dict, (cast("JsonObject", thaw(self)),)
@@ -34,8 +34,8 @@ class FrozenArray(list[JsonValue]):
     """A JSON array that refuses to be written to. Pickles and copies to a plain list."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __reduce__(self) -> tuple[type[list[JsonValue]], tuple[Iterable[JsonValue]]]:
         return list, (cast("list[JsonValue]", thaw(self)),)

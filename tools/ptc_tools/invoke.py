@@ -1,4 +1,4 @@
-"""The one path to a tool: resolve, caller, parse, validate, middleware, policy, approval, record, run, record.
+"""The one path to a tool: resolve, caller, parse, validate, middleware, policy, approval, record, run.
 
 Whoever calls (the model, a hosted program, a local program, a gateway's client), the call goes through
 `Invoker.invoke`. It never raises for what a model or a tool did, never runs a tool that was not recorded as
@@ -133,7 +133,7 @@ class Invoker:
             record = self._recorder.started(call, contract, invocation.arguments, run)
             try:
                 token, cancelled = await settled(record)
-            except Exception:  # noqa: BLE001: whatever the log's reason, a call without a record must not run
+            except Exception:  # noqa: BLE001 - whatever the log's reason, a call without a record must not run
                 refusal = Denied(
                     "audit_unavailable", "the call could not be recorded, so the tool did not run"
                 )
@@ -150,7 +150,7 @@ class Invoker:
             decision = await policy.authorize(
                 invocation.run.principal, contract, invocation.arguments, invocation.caller
             )
-        except Exception:  # noqa: BLE001: a policy that cannot decide has not granted anything
+        except Exception:  # noqa: BLE001 - a policy that cannot decide has not granted anything
             return Denied("not_authorized", "the policy could not decide, so the call is refused")
         return _decision(decision, Denied("not_authorized", "the policy did not grant the call"))
 
@@ -162,7 +162,7 @@ class Invoker:
             decision = await self._approver.approve(
                 invocation.call, contract, invocation.arguments, invocation.run
             )
-        except Exception:  # noqa: BLE001: an approver that fails has not approved anything
+        except Exception:  # noqa: BLE001 - an approver that fails has not approved anything
             return Denied("not_approved", "the approval failed, so the call is refused")
         return _decision(decision, Denied("not_approved", "the call was not approved"))
 
@@ -180,7 +180,7 @@ class Invoker:
             if task is not None and task.cancelling():
                 raise
             return _failed(error)  # nobody cancelled this call: the tool awaited something that was
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the application's code failed
             if deadline.expired() and isinstance(error, TimeoutError):
                 return _timed_out(seconds)
             return _failed(error)
@@ -192,7 +192,7 @@ class Invoker:
         """What a tool returned as an outcome: bounded, plain JSON that fits the output schema."""
         try:
             encoded = tool.encode(value, self._max_result_bytes)
-        except Exception as error:  # noqa: BLE001: serialising runs the application's code
+        except Exception as error:  # noqa: BLE001 - serialising runs the application's code
             text = str(error) if isinstance(error, ValueError) else describe_exception(error)
             return Failure("invalid_result", f"the tool's result cannot be sent: {text}", error)
         return _fitting(tool, encoded)
@@ -211,7 +211,7 @@ class Invoker:
         duration = (time.perf_counter_ns() - attempt.began) // 1000
         try:
             _, cancelled = await settled(self._recorder.finished(attempt.token, outcome, duration))
-        except Exception as error:  # noqa: BLE001: an outcome without a record is not released
+        except Exception as error:  # noqa: BLE001 - an outcome without a record is not released
             message = "the tool ran, but its outcome could not be recorded and is withheld"
             return Failure("audit_unavailable", message, error)
         if cancelled:
@@ -226,7 +226,7 @@ class Invoker:
         duration = (time.perf_counter_ns() - attempt.began) // 1000
         try:
             await settled(self._recorder.finished(attempt.token, Cancelled(message), duration))
-        except Exception as error:  # noqa: BLE001: see above
+        except Exception as error:  # noqa: BLE001 - see above
             reason.add_note(f"the audit record was not closed: {describe_exception(error)}")
 
     async def deny(self, call: Call, contract: Contract | None, refusal: Denied, run: RunContext) -> Denied:
@@ -235,7 +235,7 @@ class Invoker:
             return refusal
         try:
             _, cancelled = await settled(self._recorder.denied(call, contract, refusal, run))
-        except Exception:  # noqa: BLE001: nothing ran; the refusal stands whatever the log's trouble
+        except Exception:  # noqa: BLE001 - nothing ran; the refusal stands whatever the log's trouble
             return Denied("audit_unavailable", f"{refusal.message} (and the refusal could not be recorded)")
         if cancelled:
             raise asyncio.CancelledError
@@ -265,7 +265,7 @@ def validate(tool: AnyTool, arguments: object) -> dict[str, object] | Denied:
         return tool.decode(arguments)
     except ValueError as error:
         return Denied("invalid_arguments", f"invalid arguments: {error}")
-    except Exception as error:  # noqa: BLE001: decoding runs the application's validators
+    except Exception as error:  # noqa: BLE001 - decoding runs the application's validators
         return Denied("invalid_arguments", f"invalid arguments: {type(error).__name__} in a validator")
 
 

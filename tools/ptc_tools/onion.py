@@ -45,7 +45,7 @@ class Onion:
                 await self._abandon(error)
                 raise
             outcome = _middleware_failed(error)
-        except Exception as error:  # noqa: BLE001: the application's code failed, not the host
+        except Exception as error:  # noqa: BLE001 - the application's code failed, not the host
             outcome = _middleware_failed(error)
         except BaseException as reason:
             await self._abandon(reason)

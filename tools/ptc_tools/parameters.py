@@ -99,7 +99,7 @@ def name_of(function: object) -> str:
 def read_parameters(
     function: Callable[..., object], hints: Mapping[str, object], *, strict: bool, what: str
 ) -> Parameters:
-    """Describe a function's parameters. Raises `InvalidSignature`, or `InvalidSchema` for a type without one."""
+    """Describe a function's parameters. Raises `InvalidSignature`, or `InvalidSchema`."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
@@ -118,7 +118,7 @@ def read_parameters(
         _check_untrusted(annotation, parameter.name, what)
         _check_metadata(annotation, parameter, what)
         if parameter.default is parameter.empty:
-            fields[parameter.name] = Required[annotation]  # type: ignore[valid-type]
+            fields[parameter.name] = Required[annotation]
             continue
         defaults[parameter.name] = parameter.default
         if strict and not admits_none(annotation):
@@ -126,10 +126,10 @@ def read_parameters(
             annotation = annotation | None  # type: ignore[operator]
         elif strict and parameter.default is not None:
             raise InvalidSignature(
-                f"{what}: parameter {parameter.name!r} may be None and has another default; strict mode cannot "
-                "tell null from absent: use the default None, or choose strict=False"
+                f"{what}: parameter {parameter.name!r} may be None and has another default; strict mode "
+                "cannot tell null from absent: use the default None, or choose strict=False"
             )
-        fields[parameter.name] = NotRequired[annotation]  # type: ignore[valid-type]
+        fields[parameter.name] = NotRequired[annotation]
     adapter = fields_adapter("Arguments", fields, what)
     accepted = json_schema(adapter, "validation", what)
     tidy(accepted, strict=strict)

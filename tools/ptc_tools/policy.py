@@ -20,7 +20,7 @@ class Policy(Protocol):
     async def authorize(
         self, principal: str | None, tool: Contract, arguments: JsonObject, caller: Caller
     ) -> Denied | None:
-        """None grants the call. A `Denied` with code `not_authorized` refuses; its message is for the model."""
+        """None grants the call. A `Denied` with `not_authorized` refuses; its message is for the model."""
 
 
 class GrantRegistered:
@@ -33,7 +33,7 @@ class GrantRegistered:
 
 
 class Approver(Protocol):
-    """Asked for every call of a tool whose contract says `approval="always"`. If it raises, the call is denied.
+    """Asked for each call of a tool with `approval="always"`. If it raises, the call is denied.
 
     It may also raise a `HostControlFlow`, to suspend a run until somebody has decided.
     """

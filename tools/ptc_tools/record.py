@@ -28,4 +28,4 @@ class Recorder(Protocol):
         """For a call that never ran; `contract` is None where no tool of that name exists."""
 
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
-        """Anything else of a run that an auditor asks for: `run.started`, `program.started`, `request.sent` …"""
+        """Anything else that an auditor asks for: `run.started`, `program.started`, `request.sent` …"""

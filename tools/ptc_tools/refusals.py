@@ -1,4 +1,4 @@
-"""Why a call is refused, in words that help a model to do better. Quotes no more of the call than its name."""
+"""Why a call is refused, in words that help a model to do better. Of the call it quotes the name alone."""
 
 from __future__ import annotations
 

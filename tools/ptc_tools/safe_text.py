@@ -1,4 +1,4 @@
-"""What of an exception may be shown to a model: its type and its words, without where the host keeps things."""
+"""What of an exception a model may see: its type and its words, without where the host keeps things."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def describe_exception(error: BaseException) -> str:
     try:
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         text = safe_text(str(text))
-    except Exception:  # noqa: BLE001: a __str__ that fails must not hide the failure it was asked about
+    except Exception:  # noqa: BLE001 - a __str__ that fails must not hide the failure it was asked about
         text = ""
     return f"{name}: {text}" if text else name

@@ -21,6 +21,6 @@ async def settled(step: Coroutine[Any, Any, T]) -> tuple[T, bool]:
             await asyncio.shield(task)
         except asyncio.CancelledError:
             cancelled = True
-        except BaseException:  # noqa: BLE001: it is the task's own, and is raised by result() below
+        except BaseException:  # noqa: BLE001 - it is the task's own, and is raised by result() below
             break
     return task.result(), cancelled

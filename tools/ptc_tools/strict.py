@@ -80,10 +80,10 @@ def _check_keywords(member: JsonObject, pointer: str, what: str) -> None:
 
 def _check_object(member: JsonObject, pointer: str, what: str) -> None:
     kind = member.get("type")
-    if kind == "array" or (isinstance(kind, list) and "array" in kind):
-        if "items" not in member:
-            raise InvalidSchema(f"{what}: strict mode needs items at {pointer}")
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind) and "properties" not in member:
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "array" in kinds and "items" not in member:
+        raise InvalidSchema(f"{what}: strict mode needs items at {pointer}")
+    if "object" not in kinds and "properties" not in member:
         return
     if member.get("additionalProperties") is not False:
         raise InvalidSchema(

@@ -67,7 +67,7 @@ def dumps(value: object, *, max_depth: int = MAX_DEPTH) -> str:
 
 
 def canonical(value: object, *, max_depth: int = MAX_DEPTH) -> bytes:
-    """The one byte string for a JSON value: keys sorted by code point, compact, UTF-8. For hashing and binding.
+    """The one byte string for a JSON value: keys sorted by code point, compact, UTF-8. For hashing.
 
     Raises `InvalidJson` as `dumps` does.
     """
@@ -79,7 +79,7 @@ def canonical(value: object, *, max_depth: int = MAX_DEPTH) -> bytes:
 
 
 def clone(value: object, *, max_depth: int = MAX_DEPTH) -> JsonValue:
-    """A fresh, plain copy of a JSON value that shares nothing with it. Raises `InvalidJson` as `dumps` does."""
+    """A fresh, plain copy of a JSON value that shares nothing with it. Raises `InvalidJson`."""
     _check(value, max_depth)
     return _clone(value)
 

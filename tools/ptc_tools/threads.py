@@ -72,7 +72,7 @@ async def run_in_thread(function: Callable[[], T]) -> T:
         except StopIteration as stop:
             error = RuntimeError("the tool raised StopIteration")
             error.__cause__ = stop
-        except BaseException as raised:  # noqa: BLE001: it belongs to whoever awaits the call
+        except BaseException as raised:  # noqa: BLE001 - it belongs to whoever awaits the call
             error = raised
         if not loop.is_closed():
             try:

@@ -87,7 +87,7 @@ class Tool(Generic[P, R]):
         return self._parameters.decode(arguments)
 
     async def call(self, keywords: dict[str, object], context: ToolContext) -> object:
-        """Run the function with decoded arguments: on the event loop if async, else in a thread of our pool."""
+        """Run the function with decoded arguments: on the event loop if async, else in a pool thread."""
         if self.takes_context is not None:
             keywords[self.takes_context] = context
         function = cast("Callable[..., object]", self.function)
@@ -186,7 +186,7 @@ def tool(
         callers = allowed_callers if isinstance(allowed_callers, str) else tuple(allowed_callers)
         if output is None and "programmatic" in callers:
             raise InvalidSignature(
-                f"{what}: programs need to know what it returns; annotate the return type, or give output_schema"
+                f"{what}: programs must know what it returns; annotate the return type, or give output_schema"
             )
         contract = Contract(
             name=tool_name,

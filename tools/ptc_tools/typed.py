@@ -40,15 +40,15 @@ def fields_adapter(name: str, fields: dict[str, object], what: str) -> Fields:
     """An adapter for an object with these fields (`{"sku": Required[str], …}`). Raises `InvalidSignature`."""
 
     def build() -> Fields:
-        shape = TypedDict(name, fields)  # type: ignore[operator]
-        shape.__pydantic_config__ = CONFIG
-        return TypeAdapter(shape)
+        shape: type = TypedDict(name, fields)  # type: ignore[misc]
+        shape.__pydantic_config__ = CONFIG  # type: ignore[attr-defined]
+        return cast("Fields", TypeAdapter(shape))
 
     return _built(build, what)
 
 
 def result_adapter(annotation: object, what: str) -> Items:
-    """An adapter for a list with one value of the type: a list takes our configuration for whatever is in it."""
+    """An adapter for a list of one such value: a list passes our configuration on to whatever is in it."""
     return _built(lambda: TypeAdapter(list[annotation], config=CONFIG), what)  # type: ignore[valid-type]
 
 
@@ -88,7 +88,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def tidy(schema: JsonObject, *, strict: bool) -> None:
-    """Make a generated schema one that the API takes, in place: shorter, closed, and for `strict` in its subset.
+    """Make a generated schema, in place, one that the API takes: shorter, closed, in the subset of `strict`.
 
     What strict mode has no keyword for but a sentence can say (a default, a format, uniqueness) goes into the
     description; the typed decoder still enforces it.
@@ -135,7 +135,7 @@ def describe(member: JsonObject, sentence: str) -> None:
 
 
 def _inline_siblings(schema: JsonObject) -> None:
-    """Strict mode takes no keyword beside `$ref`: put the referenced schema in its place, or drop the words."""
+    """Strict mode takes no keyword beside `$ref`: write what it refers to in its place."""
     for _, member in list(walk(schema)):
         reference = member.get("$ref")
         if not isinstance(reference, str) or set(member) <= {"$ref", "$defs"}:
