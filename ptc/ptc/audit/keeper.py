@@ -1,0 +1,173 @@
+"""What the log does of itself between groups of records: the tree, checkpoints, rotation.
+
+It runs in the writer's thread. It is told what became durable and says which records of the log's own are
+due; it never sees content, and never delays a record by more than one of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ptc.audit.anchors import Anchor, publish
+from ptc.audit.errors import InvalidAuditConfig
+from ptc.audit.lines import Draft, Entry
+from ptc.audit.merkle import Frontier
+from ptc.audit.notes import Checkpoint, Signer
+from ptc.audit.store import Store
+from ptc.audit.writer import DraftMaker, Place
+from ptc_tools.call import JsonValue
+
+Reason: TypeAlias = Literal["records", "time", "rotated", "closed", "asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """When the tree head is signed: after so many records, and after so many seconds even when idle."""
+
+    records: int = 1000
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        if self.records < 1 or self.seconds <= 0:
+            raise InvalidAuditConfig("checkpoints come after at least 1 record and more than 0 seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When a file is completed and the next begun: `bytes` reached, or `seconds` old. None: never."""
+
+    bytes: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bytes is not None and self.bytes < 4096) or (self.seconds is not None and self.seconds < 1):
+            raise InvalidAuditConfig("a log rotates at 4096 bytes or more, and after a second or more")
+
+
+class Keeper:
+    """The writer's hooks (`writer.Hooks`) of one log."""
+
+    def __init__(
+        self,
+        *,
+        frontier: Frontier,
+        file_first_seq: int,
+        file_opened_us: int,
+        since_checkpoint: int,
+        origin: str,
+        digest_key: str,
+        signer: Signer | None,
+        checkpoints: Checkpoints,
+        rotation: Rotation,
+        anchors: tuple[Anchor, ...],
+        make: DraftMaker,
+        clock: Callable[[], int],
+    ) -> None:
+        self._frontier = frontier
+        self._file_first_seq = file_first_seq
+        self._file_opened_us = file_opened_us
+        self._since = since_checkpoint
+        self._origin = origin
+        self._digest_key = digest_key
+        self._signer = signer
+        self._checkpoints = checkpoints
+        self._rotation = rotation
+        self._anchors = anchors
+        self._make = make
+        self._clock = clock
+        self._last_checkpoint = time.monotonic()
+        self._rotating = False
+        self._unpublished: list[str] = []
+        self._asked = False
+        self.anchor_failures = 0
+        self.on_written: Callable[[list[Entry]], None] | None = None
+
+    def ask(self) -> None:
+        """A checkpoint is wanted with the next group."""
+        self._asked = True
+
+    def written(self, entries: list[Entry]) -> bool:
+        add = self._frontier.add
+        for entry in entries:
+            add(entry.leaf)
+        self._since += len(entries)
+        if self._unpublished:
+            self._publish()
+        if self.on_written is not None:
+            self.on_written(entries)
+        return self._asked or self._since >= self._checkpoints.records or self._is_full_hint()
+
+    def due(self, store: Store, place: Place) -> Draft | None:
+        if self._rotating:
+            self._rotating = False
+            return self._rotate(store, place)
+        if place.seq >= self._file_first_seq and (self._too_big(store) or self._too_old()):
+            self._rotating = True  # first the checkpoint, as the file's last record
+            return self.checkpoint("rotated")
+        reason = self._checkpoint_reason()
+        return self.checkpoint(reason) if reason else None
+
+    def _rotate(self, store: Store, place: Place) -> Draft:
+        reason = "size" if self._too_big(store) else "age"
+        records = place.seq - self._file_first_seq + 1
+        file = store.rotate(self._file_first_seq)
+        self._file_first_seq = place.seq + 1
+        self._file_opened_us = self._clock()
+        return self._make("audit.rotated", {"file": file, "records": records, "reason": reason})
+
+    def next_due(self) -> float | None:
+        due = self._last_checkpoint + self._checkpoints.seconds
+        if self._rotation.seconds is not None:
+            left = self._rotation.seconds - (self._clock() - self._file_opened_us) / 1_000_000
+            due = min(due, time.monotonic() + max(left, 0.05))
+        if self._asked or self._since >= self._checkpoints.records:
+            return 0.0
+        return due
+
+    def checkpoint(self, reason: Reason) -> Draft:
+        """The record of a checkpoint over everything written so far; published once it is durable."""
+        head = Checkpoint(self._origin, self._frontier.size, self._frontier.root())
+        note = self._signer.sign(head) if self._signer else head.text()
+        frontier: list[JsonValue] = [node.hex() for node in self._frontier.roots]
+        self._since = 0
+        self._asked = False
+        self._last_checkpoint = time.monotonic()
+        self._unpublished.append(note)
+        return self._make(
+            "audit.checkpoint",
+            {
+                "note": note,
+                "frontier": frontier,
+                "reason": reason,
+                "anchor_failures": self.anchor_failures,
+                "digest_key": self._digest_key,
+                "signing_key": self._signer.verifier_key if self._signer else None,
+            },
+        )
+
+    def _checkpoint_reason(self) -> Reason | None:
+        if self._asked:
+            return "asked"
+        if self._since >= self._checkpoints.records:
+            return "records"
+        if time.monotonic() >= self._last_checkpoint + self._checkpoints.seconds:
+            return "time"
+        return None
+
+    def _publish(self) -> None:
+        notes, self._unpublished = self._unpublished, []
+        for note in notes:
+            self.anchor_failures += publish(self._anchors, note)
+
+    def _too_big(self, store: Store) -> bool:
+        return self._rotation.bytes is not None and store.size() >= self._rotation.bytes
+
+    def _too_old(self) -> bool:
+        age = self._clock() - self._file_opened_us
+        return self._rotation.seconds is not None and age >= self._rotation.seconds * 1_000_000
+
+    def _is_full_hint(self) -> bool:
+        return self._rotation.bytes is not None or self._rotation.seconds is not None

@@ -1,0 +1,240 @@
+"""The audit log: who called what, with what, on whose authority, what came back; durable before it is told.
+
+It implements `ptc_tools.record.Recorder`. A tool runs only after its start is on disk, and its result is
+released only after its end is. It is told everything and shows what its levels allow; no tool, program or
+model can change those. It never drops a record in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from ptc._version import __version__
+from ptc.audit.errors import AuditClosed, InvalidAuditConfig
+from ptc.audit.files import Files, SystemFiles
+from ptc.audit.jsonl import JsonLines
+from ptc.audit.keeper import Checkpoints, Keeper, Rotation
+from ptc.audit.keys import Keyring
+from ptc.audit.lines import Draft
+from ptc.audit.notes import Signer, origin
+from ptc.audit.policy import Level, Levels
+from ptc.audit.records import Records, Started
+from ptc.audit.redact import Redaction, Redactor
+from ptc.audit.resume import Standing, standing
+from ptc.audit.sqlite import SqliteStore
+from ptc.audit.store import Store, Sync, suffix_kind
+from ptc.audit.writer import Fail, Place, Writer
+from ptc_tools.call import Call, JsonObject, JsonValue
+from ptc_tools.context import RunContext
+from ptc_tools.contract import Contract
+from ptc_tools.outcome import Denied, Outcome
+
+if TYPE_CHECKING:
+    import os
+
+    from ptc.audit.anchors import Anchor
+
+DEFAULT_WAIT: Final = 5.0
+
+
+class AuditLog:
+    """An append-only, tamper-evident log in one file: `audit.jsonl` (JSON lines) or `audit.db` (SQLite).
+
+        with ptc.AuditLog("audit.db") as log:
+            runner = ptc.Runner(client=..., model=..., tools=[...], audit=log)
+
+    `levels`: what content it may hold, `Levels.of("metadata")` if not said: no arguments, no results.
+    `redact`: how secrets are found in what the levels allow.
+    `keys`: `Keyring.default()` if not said, a file outside the log (PTC_AUDIT_KEYS names it).
+    `sync`: `group` (one disk sync for all who wait), `each`, or `none` (survives a crash of the process, not
+    of the machine).
+    `fail`: `closed`, so that nothing runs unrecorded; `open` must be chosen and writes how much it lost.
+    `wait`: seconds a call waits for its record before it is refused.
+    `rotate`, `checkpoints`, `anchors`: see `Rotation`, `Checkpoints`, `anchors.Anchor`.
+
+    Opening it takes the writer's lock and repairs a torn end; raises AuditLocked, AuditCorrupt,
+    AuditKeyError, InvalidAuditConfig, OSError. It is closed by `close()`, `async with`, `with`, and at the
+    latest when the interpreter ends. One log may serve many runs, event loops and threads at once.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        levels: Levels | Level | None = None,
+        redact: Redaction | None = None,
+        keys: Keyring | None = None,
+        sync: Sync = "group",
+        fail: Fail = "closed",
+        wait: float = DEFAULT_WAIT,
+        rotate: Rotation | None = None,
+        checkpoints: Checkpoints | None = None,
+        anchors: Sequence[Anchor] = (),
+        signed: bool = True,
+        clock: Callable[[], int] | None = None,
+        files: Files | None = None,
+    ) -> None:
+        self.path = Path(path)
+        if sync not in ("each", "group", "none") or fail not in ("closed", "open") or not wait > 0:
+            raise InvalidAuditConfig("sync is each, group or none; fail is closed or open; wait is above 0 s")
+        self._levels = levels if isinstance(levels, Levels) else Levels.of(levels or "metadata")
+        self._wait = wait
+        self._clock = clock or _microseconds
+        kind = suffix_kind(self.path)
+        keyring = keys or Keyring.default()
+        store: Store = (
+            JsonLines(self.path, files or SystemFiles())
+            if kind == "jsonl"
+            else SqliteStore(self.path, durable=sync != "none")
+        )
+        stood = standing(store.open(), self.path, store)
+        self.log_id = stood.log or secrets.token_hex(16)
+        digest_key = keyring.active("digest")
+        signer = Signer(origin(self.log_id), keyring.active("signing").secret) if signed else None
+        self._records = Records(
+            self.log_id,
+            levels=self._levels,
+            redactor=Redactor(redact or Redaction(), digest_key),
+            key=digest_key,
+            clock=self._clock,
+        )
+        self._keeper = Keeper(
+            frontier=stood.frontier,
+            file_first_seq=stood.file_first_seq,
+            file_opened_us=stood.file_opened_us or self._clock(),
+            since_checkpoint=stood.since_checkpoint,
+            origin=origin(self.log_id),
+            digest_key=digest_key.id,
+            signer=signer,
+            checkpoints=checkpoints or Checkpoints(),
+            rotation=rotate or Rotation(),
+            anchors=tuple(anchors),
+            make=self._records.own,
+            clock=self._clock,
+        )
+        self._writer = Writer(
+            store,
+            Place(stood.seq, stood.prev),
+            sync=sync,
+            fail=fail,
+            hooks=self._keeper,
+            make=self._records.own,
+            clock=self._clock,
+        )
+        self._finalizer = weakref.finalize(self, _close, self._writer, self._keeper, self._records, stood.seq)
+        self.verifier_key = signer.verifier_key if signer else None
+        try:
+            self._say_opened(stood, sync, fail, digest_key.id)
+        except BaseException:
+            self._finalizer()
+            raise
+
+    # ptc_tools.record.Recorder
+
+    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> Started:
+        """Durable when it returns. Raises AuditUnavailable: then the tool must not run."""
+        token, record = self._records.started(call, contract, arguments, run)
+        if record is not None:
+            token.seq = await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+        return token
+
+    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+        """Durable when it returns. Raises AuditUnavailable: then the result must not be released."""
+        assert isinstance(token, Started)
+        record = self._records.finished(token, outcome, duration_us)
+        if record is not None:
+            await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+
+    async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
+        record = self._records.denied(call, contract, outcome, run)
+        await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+
+    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        record = self._records.event(type, data, run)
+        await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+
+    # For hosts.
+
+    @property
+    def blocked(self) -> str | None:
+        """Name of the error that keeps the log from writing, as ENOSPC; None while it works."""
+        return self._writer.blocked
+
+    def checkpoint(self) -> None:
+        """Signs the tree head now and waits until it is durable."""
+        self._keeper.ask()
+        counted = self._records.take_uncounted() or self._records.own("audit.counted", {"calls": {}})
+        self._writer.submit_blocking(counted, self._wait)
+
+    def close(self) -> None:
+        """Writes the last checkpoint and `audit.closed`, and releases the file. Idempotent."""
+        self._finalizer()
+
+    async def aclose(self) -> None:
+        """`close` without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.aclose()
+
+    def _say_opened(self, stood: Standing, sync: Sync, fail: Fail, key_id: str) -> None:
+        opened: JsonObject = {
+            "created": stood.log is None,
+            "writer": __version__,
+            "sync": sync,
+            "fail": fail,
+            "policy": self._levels.hash,
+            "levels": self._levels.to_json(),
+            "digest_key": key_id,
+            "signing_key": self.verifier_key,
+            "clean": stood.clean,
+        }
+        for type, data in _openings(stood, opened, self.verifier_key, key_id):
+            self._writer.submit_blocking(self._records.own(type, data), self._wait)
+
+
+def _openings(
+    stood: Standing, opened: JsonObject, verifier_key: str | None, key_id: str
+) -> Iterable[tuple[str, JsonObject]]:
+    if stood.recovered is not None:
+        yield "audit.recovered", stood.recovered
+    yield "audit.opened", opened
+    for purpose, before, now in (
+        ("digest", stood.digest_key, key_id),
+        ("signing", stood.signing_key, verifier_key),
+    ):
+        if stood.log is not None and before != now:
+            yield "audit.key_changed", {"purpose": purpose, "from": before, "to": now}
+
+
+def _close(writer: Writer, keeper: Keeper, records: Records, since: int) -> None:
+    def last_words() -> Iterable[Draft]:
+        counted = records.take_uncounted()
+        if counted is not None:
+            yield counted
+        yield records.own("audit.closed", {"records": writer.place.seq - since})
+        yield keeper.checkpoint("closed")
+
+    writer.close(last_words)
+
+
+def _microseconds() -> int:
+    return time.time_ns() // 1000
+
+
+__all__ = ["AuditClosed", "AuditLog"]

@@ -1,0 +1,203 @@
+"""Takes secrets out of what the log shows: by schema, by path, by detectors.
+
+Told a JSON value and, where there is one, its schema, it gives a copy in which each secret is replaced by
+`{"$redacted": reason, "bytes": n, "hmac": …}`. The HMAC is keyed, so that equal values can be matched by
+whoever holds the key and by nobody else. It never changes the value it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ptc.audit.errors import InvalidAuditConfig
+from ptc.audit.keys import Key
+from ptc.audit.sensitive import NOTHING, Sensitivity
+from ptc.audit.values import Unencodable, canonical, comparable
+from ptc_tools.call import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+MAX_SCANNED: Final = 1_000_000
+"""Characters of one text that detectors look through; a longer text is redacted whole, as `size`."""
+
+
+class Sensitive:
+    """Marks a type as secret in tool signatures: `token: Annotated[str, Sensitive]`.
+
+    It puts `"x-sensitive": true` into the JSON schema, which raw definitions may write themselves.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(core), "x-sensitive": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """Finds one kind of secret inside texts. `confirm` may look at a match again and say no."""
+
+    name: str
+    pattern: re.Pattern[str]
+
+    def find(self, text: str) -> list[str]:
+        found = [match.group() for match in self.pattern.finditer(text)]
+        return [text for text in found if _luhn(text)] if self.name == "card_number" else found
+
+
+def _luhn(text: str) -> bool:
+    digits = [int(character) for character in text if character.isdigit()]
+    doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[-2::-2]]
+    return 13 <= len(digits) <= 19 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+_PATTERNS: Final = {
+    "private_key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    "api_key": r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{35}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}|\bglpat-[A-Za-z0-9_-]{20,}"
+    r"|\bxox[abposr]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{30,}",
+    "token": r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,3}"
+    r"|\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{16,}",
+    "credential": r"(?i:\b(?:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|account[_-]?key"
+    r"|auth[_-]?token|client[_-]?secret)\b[\"']?\s*[:=]\s*[\"']?[^\s\"',;&]{4,})"
+    r"|\b[a-z][a-z0-9+.-]{1,30}://[^\s:/@]{1,256}:[^\s/@]{1,256}@",
+    "card_number": r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])",
+    "email": r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+",
+}
+DETECTORS: Final = tuple(Detector(name, re.compile(pattern)) for name, pattern in _PATTERNS.items())
+"""Keys and tokens by their well-known shapes, credentials in texts, card numbers (Luhn), e-mail addresses."""
+
+_NAMES: Final = re.compile(
+    r"(?i)(?:^|[_\-. ])(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|private[_-]?key|credentials?"
+    r"|authorization|cookie|ssn|cvv|cvc|iban)$"
+)
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """How secrets are found, besides the schema's own marks.
+
+    `paths` are dotted patterns from the root of arguments or result, `*` for one step and `**` for any
+    number: `customer.ssn`, `rows.*.iban`, `**.password`. `names` also redacts members that are called like
+    a secret (`api_key`, `password`, `…_token`). Both apply to arguments, results and event fields alike.
+    """
+
+    paths: tuple[str, ...] = ()
+    detectors: tuple[Detector, ...] = DETECTORS
+    names: bool = True
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            if not path or any(not step for step in path.split(".")):
+                raise InvalidAuditConfig(
+                    f"a redaction path is dotted steps such as 'customer.ssn', not {path!r}"
+                )
+
+
+class Redactor:
+    """Applies a `Redaction` with one key."""
+
+    def __init__(self, redaction: Redaction, key: Key) -> None:
+        self._detectors = redaction.detectors
+        self._names = redaction.names
+        self._paths = tuple(tuple(path.split(".")) for path in redaction.paths)
+        self._key = key
+
+    def shown(self, value: JsonValue, sensitivity: Sensitivity = NOTHING) -> JsonValue:
+        """The value as the log may show it. Raises Unencodable for what is not JSON."""
+        try:
+            return self._walk(value, sensitivity, self._paths)
+        except RecursionError:
+            raise Unencodable("nested too deeply") from None
+
+    def mark(self, value: JsonValue, reason: str) -> JsonObject:
+        """What stands where the value stood."""
+        return {
+            "$redacted": reason,
+            "bytes": len(canonical(value)),
+            "hmac": self._key.digest_of(comparable(value)),
+        }
+
+    def _walk(
+        self, value: JsonValue, sensitivity: Sensitivity, paths: Sequence[tuple[str, ...]]
+    ) -> JsonValue:
+        if sensitivity.whole:
+            return self.mark(value, "schema")
+        if paths and any(_is_end(path) for path in paths):
+            return self.mark(value, "path")
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return self._members(value, sensitivity, paths)
+        if isinstance(value, (list, tuple)):
+            return [
+                self._walk(item, sensitivity.item(index), _step(paths, str(index)))
+                for index, item in enumerate(value)
+            ]
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**12:
+            found = self._found(str(value))
+            return self.mark(value, f"detector:{found[0][0]}") if found else value
+        return value
+
+    def _members(
+        self, value: Mapping[str, JsonValue], sensitivity: Sensitivity, paths: Sequence[tuple[str, ...]]
+    ) -> JsonValue:
+        members: JsonObject = {}
+        for name, item in value.items():
+            shown_name = self._name(name)
+            if self._names and _NAMES.search(_CAMEL.sub("_", name)) and _holds_secret(item):
+                members[shown_name] = self.mark(item, "name")
+            else:
+                members[shown_name] = self._walk(item, sensitivity.member(name), _step(paths, name))
+        if "$redacted" in value:
+            # A tool's own object must not pass for a redaction of ours: it is shown one level down.
+            return {"$quoted": members}
+        return members
+
+    def _text(self, text: str) -> JsonValue:
+        if len(text) > MAX_SCANNED:
+            return self.mark(text, "size")
+        found = self._found(text)
+        if not found:
+            return text
+        shown = self.mark(text, f"detector:{found[0][0]}")
+        if found[0][1] != text:
+            shown["found"] = [
+                {"detector": name, "hmac": self._key.digest(match)} for name, match in found[:20]
+            ]
+        return shown
+
+    def _name(self, name: str) -> str:
+        found = self._found(name[:MAX_SCANNED])
+        return (
+            f"$redacted {found[0][0]} {self._key.digest(name)}" if found or len(name) > MAX_SCANNED else name
+        )
+
+    def _found(self, text: str) -> list[tuple[str, str]]:
+        return [(detector.name, match) for detector in self._detectors for match in detector.find(text)]
+
+
+def _holds_secret(value: JsonValue) -> bool:
+    return not isinstance(value, bool) and value not in (None, "")
+
+
+def _is_end(path: tuple[str, ...]) -> bool:
+    return not path or path == ("**",)
+
+
+def _step(paths: Sequence[tuple[str, ...]], name: str) -> list[tuple[str, ...]]:
+    after: list[tuple[str, ...]] = []
+    for path in paths:
+        if path and path[0] == "**":
+            after.append(path)
+            if len(path) > 1 and path[1] in (name, "*"):
+                after.append(path[2:])
+        elif path and path[0] in (name, "*"):
+            after.append(path[1:])
+    return after

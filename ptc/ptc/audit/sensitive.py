@@ -1,0 +1,132 @@
+"""Which parts of a value a JSON schema marks as secret: `"x-sensitive": true`, wherever a schema may stand.
+
+Told a schema, it gives a small tree to walk beside a value. Where branches (`anyOf`, `allOf`, `oneOf`,
+`if`) disagree, one mark is enough: a value is never shown because another branch would allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote
+
+from ptc_tools.call import JsonValue
+
+MARK: Final = "x-sensitive"
+_BRANCHES: Final = ("anyOf", "oneOf", "allOf")
+_CONDITIONS: Final = ("if", "then", "else", "not")
+
+
+class Sensitivity:
+    """A place in a schema, seen as all the subschemas that may describe the value there."""
+
+    __slots__ = ("_items", "_members", "_root", "_schemas", "whole")
+
+    def __init__(self, root: JsonValue, schemas: list[Mapping[str, JsonValue]]) -> None:
+        self._root = root
+        self._schemas = schemas
+        self._members: dict[str, Sensitivity] = {}
+        self._items: dict[int, Sensitivity] = {}
+        self.whole = any(schema.get(MARK) is True for schema in schemas)
+
+    @classmethod
+    def of(cls, schema: JsonValue) -> Sensitivity:
+        """The tree for a schema; `NOTHING` where the schema marks nothing at all, which is the usual case."""
+        if not isinstance(schema, dict) or not _mentions(schema):
+            return NOTHING
+        return cls(schema, _expand(schema, schema))
+
+    def member(self, name: str) -> Sensitivity:
+        if not self._schemas:
+            return NOTHING
+        known = self._members.get(name)
+        if known is None:
+            found: list[JsonValue] = []
+            for schema in self._schemas:
+                properties = schema.get("properties")
+                if isinstance(properties, dict) and name in properties:
+                    found.append(properties[name])
+                else:
+                    found.append(schema.get("additionalProperties"))
+                patterns = schema.get("patternProperties")
+                if isinstance(patterns, dict):
+                    found.extend(patterns.values())
+            known = self._descend(found)
+            if len(self._members) < 1000:
+                self._members[name] = known
+        return known
+
+    def item(self, index: int) -> Sensitivity:
+        if not self._schemas:
+            return NOTHING
+        key = min(index, 64)
+        known = self._items.get(key)
+        if known is None:
+            found: list[JsonValue] = []
+            for schema in self._schemas:
+                prefix = schema.get("prefixItems")
+                if isinstance(prefix, list) and (index < len(prefix) or key == 64):
+                    found.extend(prefix if key == 64 else prefix[index : index + 1])
+                found.extend((schema.get("items"), schema.get("contains")))
+            known = self._items[key] = self._descend(found)
+        return known
+
+    def _descend(self, found: list[JsonValue]) -> Sensitivity:
+        schemas = [part for schema in found for part in _expand(self._root, schema)]
+        return Sensitivity(self._root, schemas) if schemas else NOTHING
+
+
+NOTHING: Final = Sensitivity(None, [])
+
+
+def _mentions(value: JsonValue) -> bool:
+    stack = [value]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, dict):
+            if here.get(MARK) is True:
+                return True
+            stack.extend(here.values())
+        elif isinstance(here, list):
+            stack.extend(here)
+    return False
+
+
+def _expand(root: JsonValue, schema: JsonValue) -> list[Mapping[str, JsonValue]]:
+    """The schema and everything that applies at the same place: references followed, branches joined."""
+    found: list[Mapping[str, JsonValue]] = []
+    seen: set[int] = set()
+    stack = [schema]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, list):
+            stack.extend(here)
+        if not isinstance(here, dict) or id(here) in seen:
+            continue
+        seen.add(id(here))
+        found.append(here)
+        for word in ("$ref", "$dynamicRef"):
+            reference = here.get(word)
+            if isinstance(reference, str):
+                stack.append(_resolve(root, reference))
+        stack.extend(here.get(word) for word in _BRANCHES)
+        stack.extend(here.get(word) for word in _CONDITIONS)
+        dependent = here.get("dependentSchemas")
+        if isinstance(dependent, dict):
+            stack.extend(dependent.values())
+    return found
+
+
+def _resolve(root: JsonValue, reference: str) -> JsonValue:
+    if not reference.startswith("#"):
+        return None
+    here = root
+    for step in reference[1:].split("/")[1:]:
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(here, dict):
+            here = here.get(name)
+        elif isinstance(here, list) and name.isdigit() and int(name) < len(here):
+            here = here[int(name)]
+        else:
+            return None
+    return here

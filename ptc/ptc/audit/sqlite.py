@@ -1,0 +1,173 @@
+"""The log as an SQLite database in WAL mode: the same lines, with columns to search them by.
+
+`records.record` is the truth; the other columns are copied from it and a verifier compares them. Rows are
+appended in one statement for each group, so that the writer asks for Python's global lock once and not
+once for every row. Nothing is ever updated or deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from ptc.audit.errors import AuditCorrupt
+from ptc.audit.lines import Entry
+from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, segments, set_aside
+
+APPLICATION_ID: Final = 0x50544341
+SCHEMA: Final = """
+CREATE TABLE records (
+    seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, type TEXT NOT NULL, run TEXT, tool TEXT, caller TEXT,
+    status TEXT, arguments TEXT, record TEXT NOT NULL
+) STRICT;
+CREATE INDEX records_run ON records (run, seq) WHERE run IS NOT NULL;
+CREATE INDEX records_checkpoint ON records (seq) WHERE type = 'audit.checkpoint';
+"""
+_ROWS: Final = 64
+
+
+class SqliteStore:
+    """A store (see `store.Store`) in one database, and further ones as it is rotated."""
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self._path = path
+        self._durable = durable
+        self._lock = WriterLock(path)
+        self._reserve = Reserve(path)
+        self._db: sqlite3.Connection | None = None
+        self._size = 0
+
+    def open(self) -> End | None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock.acquire()
+        try:
+            self._connect()
+            end = self._end()
+            self._reserve.keep()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise AuditCorrupt(
+                f"{self._path} is not an audit log of ours, or it is damaged ({error}):"
+                f" look at it with `ptc audit verify {self._path}`; to go on, give the log another path"
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+        return end
+
+    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
+        db = self._connection()
+        try:
+            if len(entries) <= _ROWS:
+                self._insert(db, entries)
+            else:
+                db.execute("BEGIN IMMEDIATE")
+                for start in range(0, len(entries), _ROWS):
+                    self._insert(db, entries[start : start + _ROWS])
+                db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            if db.in_transaction:
+                db.rollback()
+            name = "ENOSPC" if error.sqlite_errorname == "SQLITE_FULL" else error.sqlite_errorname
+            raise StoreFailed(name, f"{self._path}: {error}") from error
+        self._size += sum(len(entry.line) for entry in entries)
+
+    def size(self) -> int:
+        return self._size
+
+    def rotate(self, first_seq: int) -> str:
+        aside = set_aside(self._path, first_seq)
+        db = self._connection()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        db.execute("PRAGMA journal_mode=DELETE").fetchall()  # the completed file stands alone
+        db.close()
+        self._db = None
+        os.rename(self._path, aside)
+        self._connect()
+        self._sync_directory()
+        return aside.name
+
+    def release_reserve(self) -> None:
+        self._reserve.release()
+
+    def keep_reserve(self) -> None:
+        self._reserve.keep()
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        self._lock.release()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._connect()
+        assert self._db is not None
+        return self._db
+
+    def _connect(self) -> None:
+        # SQLite gives its -wal and -shm the mode of the database: made here, for the owner alone.
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        self._db = db
+        db.execute("PRAGMA journal_mode=WAL").fetchall()
+        db.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
+        (identity,) = db.execute("PRAGMA application_id").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if identity == 0 and tables == 0:
+            db.executescript(
+                f"BEGIN;{SCHEMA}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
+            )
+            self._sync_directory()
+        elif identity != APPLICATION_ID:
+            raise sqlite3.DatabaseError("it is another application's database")
+        self._size = self._path.stat().st_size if tables else 0
+
+    def _end(self) -> End | None:
+        db = self._connection()
+        (first,) = db.execute("SELECT min(seq) FROM records").fetchone()
+        opened_us = 0
+        if first is not None:
+            (opened_us,) = db.execute("SELECT at FROM records WHERE seq = ?", (first,)).fetchone()
+        tail, marked = _tail(db)
+        before = [file for file in segments(self._path) if file != self._path]
+        while not marked and before:
+            # Rotated, and not one checkpoint since: the tree is picked up in the file before.
+            older = sqlite3.connect(before.pop(), isolation_level=None)
+            try:
+                lines, marked = _tail(older)
+                last = older.execute("SELECT max(seq), max(at) FROM records").fetchone()
+            finally:
+                older.close()
+            tail = lines + tail
+            if first is None:
+                first, opened_us = last[0] + 1, last[1]
+        return End(tail[-1], tuple(tail), first, opened_us) if tail else None
+
+    def _insert(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+        values: list[object] = []
+        for entry in entries:
+            values += (entry.seq, *entry.columns, entry.line.decode())
+        db.execute(_statement(len(entries)), values)
+
+    def _sync_directory(self) -> None:
+        fd = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+@lru_cache(maxsize=_ROWS)
+def _statement(rows: int) -> str:
+    return "INSERT INTO records VALUES " + ",".join(["(?,?,?,?,?,?,?,?,?)"] * rows)  # noqa: S608  no text
+
+
+def _tail(db: sqlite3.Connection) -> tuple[list[bytes], bool]:
+    (seq,) = db.execute("SELECT max(seq) FROM records WHERE type = 'audit.checkpoint'").fetchone()
+    rows = db.execute("SELECT record FROM records WHERE seq >= ? ORDER BY seq", (seq or 0,))
+    return [line.encode() for (line,) in rows], seq is not None

@@ -1,0 +1,143 @@
+"""What the two forms of the log, JSON lines and SQLite, have in common: the seam the writer stands on.
+
+A store appends whole records or none, and says where a log that is opened again ended. It assigns nothing,
+signs nothing and never changes a record that is in place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from ptc.audit.errors import AuditLocked, InvalidAuditConfig
+from ptc.audit.lines import Entry
+
+Sync: TypeAlias = Literal["each", "group", "none"]
+"""`group` (default): one sync for all that wait. `each`: a sync for every record. `none`: handed to the
+operating system, which survives a crash of the process and not one of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where an existing log ended. `tail` holds its last lines, newest last, back to the last checkpoint."""
+
+    last: bytes
+    tail: tuple[bytes, ...]
+    file_first_seq: int
+    file_opened_us: int
+    cut: bytes = b""
+    """A torn end that was removed: a record of which only a part had been written."""
+
+
+class Store(Protocol):
+    """One log on disk, open for writing by us alone. Methods block and may raise OSError or StoreFailed."""
+
+    def open(self) -> End | None:
+        """Takes the log over, cuts a torn end, gives where it ended; None for a new one."""
+
+    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
+        """All of them or none. With `sync`, they are durable when it returns."""
+
+    def size(self) -> int:
+        """Bytes in the current file."""
+
+    def rotate(self, first_seq: int) -> str:
+        """Puts the current file aside and begins an empty one; gives the name of the file put aside."""
+
+    def release_reserve(self) -> None:
+        """Frees the space kept for saying that there is no space."""
+
+    def keep_reserve(self) -> None:
+        """Takes that space again."""
+
+    def close(self) -> None: ...
+
+
+class StoreFailed(Exception):
+    """The store could not append, and nothing of it was kept. `name` is the system's word, as ENOSPC."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class WriterLock:
+    """One writer for a log: an advisory lock on `NAME.lock`, which the kernel drops when its holder dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        self._fd = -1
+        self._log = path
+
+    def acquire(self) -> None:
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise AuditLocked(
+                f"{self._log} is being written by process {holder}: a log has one writer;"
+                " close that one, or give this process a file of its own"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.write(fd, str(os.getpid()).encode())
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Reserve:
+    """A small file that is deleted when the disk is full, so that the log can still say so."""
+
+    SIZE = 64 * 1024
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".reserve")
+
+    def keep(self) -> None:
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, self.SIZE)
+        finally:
+            os.close(fd)
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def suffix_kind(path: Path) -> Literal["jsonl", "sqlite"]:
+    """Which form a path names. Raises InvalidAuditConfig for any other suffix."""
+    if path.suffix == ".jsonl":
+        return "jsonl"
+    if path.suffix in (".db", ".sqlite", ".sqlite3"):
+        return "sqlite"
+    raise InvalidAuditConfig(
+        f"{path}: a log's form is told by its suffix: .jsonl for JSON lines, .db for SQLite"
+    )
+
+
+def set_aside(path: Path, first_seq: int) -> Path:
+    """The name of a completed file: `audit.jsonl` becomes `audit.000000000001.jsonl`, by its first record."""
+    return path.with_name(f"{path.stem}.{first_seq:012d}{path.suffix}")
+
+
+def segments(path: Path) -> list[Path]:
+    """The files of a log, oldest first: those set aside, then the current one where it exists."""
+    names = sorted(
+        name
+        for name in (entry.name for entry in path.parent.iterdir())
+        if name.startswith(path.stem + ".")
+        and name.endswith(path.suffix)
+        and (middle := name[len(path.stem) + 1 : -len(path.suffix)]).isdigit()
+        and len(middle) == 12
+    )
+    found = [path.with_name(name) for name in names]
+    return [*found, path] if path.exists() else found

@@ -1,0 +1,444 @@
+"""Puts records in their places and makes them durable: one thread, groups of records, waiters.
+
+Callers hand in drafts from any thread or event loop and are told when theirs is durable. A group that
+cannot be written leaves no trace in the chain: sequence and previous hash move on success alone. It
+decides when the circuit opens (nothing is accepted) and closes again; it never drops a record in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import sqlite3
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+from ptc.audit.errors import AuditClosed, AuditUnavailable
+from ptc.audit.lines import GENESIS, Draft, Entry, place
+from ptc.audit.store import Store, StoreFailed, Sync
+from ptc_tools.call import JsonObject
+
+RETRY_SECONDS: Final = 1.0
+"""How often a blocked log tries to write again."""
+
+Fail: TypeAlias = Literal["closed", "open"]
+
+
+class AsyncWaiter:
+    """A task that waits on its event loop. `expired` once it was told that its time is over."""
+
+    __slots__ = ("deadline", "expired", "future", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        self.loop = loop
+        self.future: asyncio.Future[int | None] = loop.create_future()
+        self.deadline = deadline
+        self.expired = False
+
+
+class ThreadWaiter:
+    """A thread that waits: the command line, a host without an event loop."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        self.future: Future[int | None] = Future()
+
+    def settle(self, result: int | AuditUnavailable | None) -> None:
+        if isinstance(result, AuditUnavailable):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+
+class InlineWaiter:
+    """The caller itself, which writes its record with its own hands (`sync="none"`)."""
+
+    __slots__ = ("result",)
+
+    def __init__(self) -> None:
+        self.result: int | AuditUnavailable | None = None
+
+    def settle(self, result: int | AuditUnavailable | None) -> None:
+        self.result = result
+
+
+Job: TypeAlias = "tuple[Draft, AsyncWaiter | ThreadWaiter | InlineWaiter | None]"
+DraftMaker: TypeAlias = Callable[[str, JsonObject], Draft]
+"""Makes a draft of an event of the log's own: type, data."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the log stands: the last record's number and hash."""
+
+    seq: int = 0
+    prev: str = GENESIS
+
+
+@dataclass(slots=True)
+class Losses:
+    """What was refused (fail=closed) or lost (fail=open) while the log could not write."""
+
+    since_us: int = 0
+    refused: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+    first_us: int = 0
+    last_us: int = 0
+
+
+class Hooks(Protocol):
+    """What the log wants to do in the writer's thread, between groups."""
+
+    def written(self, entries: list[Entry]) -> bool:
+        """After entries are durable: the tree grows. Whether `due` has something to do. Must not raise."""
+
+    def due(self, store: Store, place: Place) -> Draft | None:
+        """One record of the log's own that is due now, asked until there is none. May rotate the store."""
+
+    def next_due(self) -> float | None:
+        """Monotonic time at which `due` wants to be asked though nobody writes; None for never."""
+
+
+class Writer:
+    """The one writer of a log. Thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        place: Place,
+        *,
+        sync: Sync,
+        fail: Fail,
+        hooks: Hooks,
+        make: DraftMaker,
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._place = place
+        self._sync = sync
+        self._fail = fail
+        self._hooks = hooks
+        self._make = make
+        self._clock = clock
+        self._queue: list[Job] = []
+        self._busy: list[Job] = []
+        self._wake = threading.Condition(threading.Lock())
+        self._writing = threading.RLock()
+        self._idle = False
+        self._blocked: str | None = None
+        self._losses = Losses()
+        self._closing = False
+        self._swept: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+        self._thread = threading.Thread(target=self._run, name="ptc-audit", daemon=True)
+        self._thread.start()
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    @property
+    def blocked(self) -> str | None:
+        """Name of the error that keeps the log from writing; None while it works."""
+        return self._blocked
+
+    async def submit(self, record: Draft, loop: asyncio.AbstractEventLoop, wait: float) -> int | None:
+        """The record's sequence number once it is durable; None where fail=open lost it.
+
+        Raises AuditUnavailable when it is not durable after `wait` seconds or the log is blocked.
+        """
+        if self._blocked is not None or self._closing:
+            return self._refuse(record)
+        if self._sync == "none":
+            return self._write_inline(record)
+        waiter = AsyncWaiter(loop, time.monotonic() + wait)
+        self._enqueue((record, waiter))
+        if loop not in self._swept:
+            self._swept.add(loop)
+            loop.call_later(wait, self._sweep, loop, wait)
+        return await waiter.future
+
+    def submit_blocking(self, record: Draft, timeout: float | None = None) -> int | None:
+        """The same for a thread. `timeout` in seconds."""
+        if self._blocked is not None or self._closing:
+            return self._refuse(record)
+        waiter = ThreadWaiter()
+        self._enqueue((record, waiter))
+        try:
+            return waiter.future.result(timeout)
+        except TimeoutError:
+            raise AuditUnavailable(f"the audit record was not durable after {timeout} s") from None
+
+    def post(self, record: Draft) -> None:
+        """Queues a record that nobody waits for: the log's own."""
+        self._enqueue((record, None))
+
+    def close(self, last: Callable[[], Iterable[Draft]], timeout: float = 10.0) -> None:
+        """Writes what is queued, then the log's last words, and ends the thread. Idempotent."""
+        with self._wake:
+            if self._closing:
+                return
+            self._closing = True
+            self._wake.notify()
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise AuditUnavailable(
+                f"the audit log could not be closed: a write has not ended after {timeout} s"
+            )
+        with self._writing:
+            if self._blocked is None:
+                for record in last():
+                    self._commit([(record, None)])
+            self._store.close()
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
+        """On `loop`, one timer for all who wait there: fails those whose time is over."""
+        if self._expire(loop):
+            loop.call_later(min(wait, 0.1), self._sweep, loop, wait)
+        else:
+            self._swept.discard(loop)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> bool:
+        now = time.monotonic()
+        waiting = False
+        with self._wake:
+            jobs = [*self._busy, *self._queue]
+        for _, waiter in jobs:
+            if isinstance(waiter, AsyncWaiter) and waiter.loop is loop and not waiter.future.done():
+                if waiter.deadline > now:
+                    waiting = True
+                    continue
+                waiter.expired = True
+                self._block("timeout")
+                if self._fail == "open":
+                    waiter.future.set_result(None)
+                else:
+                    waiter.future.set_exception(_unavailable("timeout"))
+        return waiting
+
+    # The writer's thread.
+
+    def _enqueue(self, job: Job) -> None:
+        with self._wake:
+            if self._closing:
+                raise AuditClosed("the audit log is closed")
+            self._queue.append(job)
+            if self._idle:
+                self._wake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                if not self._queue and not self._closing:
+                    self._idle = True
+                    self._wake.wait(self._patience())
+                    self._idle = False
+                jobs, self._queue = self._queue, []
+                self._busy = jobs
+                closing = self._closing
+            try:
+                with self._writing:
+                    self._work(jobs)
+            except Exception:  # noqa: BLE001  the thread must outlive any fault: those who wait are told
+                self._block("internal")
+                self._fail_jobs(jobs, "internal")
+            self._busy = []
+            if closing and not self._queue:
+                return
+
+    def _patience(self) -> float | None:
+        if self._blocked is not None:
+            return RETRY_SECONDS
+        due = self._hooks.next_due()
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def _work(self, jobs: list[Job]) -> None:
+        if self._blocked is not None and not self._try_resume():
+            self._fail_jobs(jobs, self._blocked or "EIO")
+            return
+        if jobs:
+            self._commit(jobs)
+        if self._blocked is None:
+            self._do_due()
+
+    def _write_inline(self, record: Draft) -> int | None:
+        waiter = InlineWaiter()
+        with self._writing:
+            due = self._commit_group([(record, waiter)])
+        if due:
+            with self._wake:
+                self._wake.notify()
+        if isinstance(waiter.result, AuditUnavailable):
+            raise waiter.result
+        return waiter.result
+
+    def _do_due(self) -> None:
+        while self._blocked is None:
+            try:
+                record = self._hooks.due(self._store, self._place)
+            except (OSError, sqlite3.Error) as error:
+                self._block(_system_name(error))
+                return
+            if record is None:
+                return
+            self._commit([(record, None)])
+
+    def _commit(self, jobs: list[Job]) -> None:
+        if self._sync == "each":
+            for job in jobs:
+                self._commit_group([job])
+        else:
+            self._commit_group(jobs)
+
+    def _commit_group(self, jobs: list[Job]) -> bool:
+        """Writes a group and tells its waiters. Whether the hooks have something due."""
+        if self._blocked is not None:
+            self._fail_jobs(jobs, self._blocked)
+            return False
+        jobs = self._without_expired(jobs)
+        seq, prev = self._place.seq, self._place.prev
+        entries: list[Entry] = []
+        for record, _ in jobs:
+            seq += 1
+            entry = place(record, seq, prev)
+            prev = entry.leaf.hex()
+            entries.append(entry)
+        try:
+            self._store.append(entries, sync=self._sync != "none")
+        except StoreFailed as error:
+            self._block(error.name)
+            self._fail_jobs(jobs, error.name)
+            self._say_blocked(error.name, len(jobs))
+            return False
+        self._place.seq, self._place.prev = seq, prev
+        _tell(jobs, [entry.seq for entry in entries])
+        return self._hooks.written(entries)
+
+    def _without_expired(self, jobs: list[Job]) -> list[Job]:
+        """A call that was already refused for waiting too long did not run: its start is not written."""
+        kept: list[Job] = []
+        for record, waiter in jobs:
+            if isinstance(waiter, AsyncWaiter) and waiter.expired and record.columns.type == "tool.started":
+                self._count_loss(record)
+            else:
+                kept.append((record, waiter))
+        return kept
+
+    # The circuit.
+
+    def _block(self, name: str) -> None:
+        if self._blocked is None:
+            self._losses = Losses(since_us=self._clock())
+            self._blocked = name
+            with self._wake:
+                self._wake.notify()
+
+    def _say_blocked(self, name: str, refused: int) -> None:
+        """With the space kept for this, the log says that it stops; where even that fails, it just stops."""
+        try:
+            self._store.release_reserve()
+            self._append_own(self._make("audit.blocked", {"error": name, "refused": refused}))
+        except (OSError, StoreFailed):
+            return
+
+    def _try_resume(self) -> bool:
+        losses = self._losses
+        data: JsonObject = {"blocked_us": self._clock() - losses.since_us, "refused": losses.refused}
+        try:
+            self._store.keep_reserve()
+            if losses.lost:
+                by_type: JsonObject = dict(losses.lost)
+                self._append_own(
+                    self._make(
+                        "audit.gap",
+                        {
+                            "lost": losses.lost.total(),
+                            "by_type": by_type,
+                            "from_us": losses.first_us,
+                            "to_us": losses.last_us,
+                        },
+                    )
+                )
+                losses.lost = Counter()
+            self._append_own(self._make("audit.resumed", data))
+        except (OSError, StoreFailed):
+            return False
+        self._blocked = None
+        return True
+
+    def _append_own(self, record: Draft) -> None:
+        entry = place(record, self._place.seq + 1, self._place.prev)
+        self._store.append([entry], sync=self._sync != "none")
+        self._place.seq, self._place.prev = entry.seq, entry.leaf.hex()
+        self._hooks.written([entry])
+
+    def _refuse(self, record: Draft) -> int | None:
+        if self._closing:
+            raise AuditClosed("the audit log is closed: nothing that it would have to record may run")
+        self._count_loss(record)
+        if self._fail == "open":
+            return None
+        raise _unavailable(self._blocked or "EIO")
+
+    def _count_loss(self, record: Draft) -> None:
+        losses = self._losses
+        if self._fail == "open":
+            losses.lost[record.columns.type] += 1
+            losses.first_us = losses.first_us or record.columns.at
+            losses.last_us = record.columns.at
+        else:
+            losses.refused += 1
+
+    def _fail_jobs(self, jobs: list[Job], name: str) -> None:
+        for record, _ in jobs:
+            self._count_loss(record)
+        if self._fail == "open":
+            _tell(jobs, [None] * len(jobs))
+        else:
+            _tell(jobs, _unavailable(name))
+
+
+def _system_name(error: OSError | sqlite3.Error) -> str:
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0, "EIO")
+    return "SQLITE"
+
+
+def _unavailable(name: str) -> AuditUnavailable:
+    return AuditUnavailable(
+        f"the audit log cannot write ({name}), so nothing that must be recorded may run:"
+        " free space or repair the disk; the log tries again every second by itself"
+    )
+
+
+def _tell(jobs: list[Job], result: list[int] | list[None] | AuditUnavailable) -> None:
+    """Answers the waiters of a group: once for each event loop, not once for each waiter."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AsyncWaiter, int]]] = {}
+    for index, (_, waiter) in enumerate(jobs):
+        if isinstance(waiter, AsyncWaiter):
+            by_loop.setdefault(waiter.loop, []).append((waiter, index))
+        elif waiter is not None:
+            waiter.settle(result if isinstance(result, AuditUnavailable) else result[index])
+    for loop, waiters in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_wake_all, waiters, result)
+        except RuntimeError:
+            continue  # that loop is closed: its tasks are gone, the records stay
+
+
+def _wake_all(
+    waiters: list[tuple[AsyncWaiter, int]], result: list[int] | list[None] | AuditUnavailable
+) -> None:
+    for waiter, index in waiters:
+        if waiter.future.done():
+            continue  # given up meanwhile: cancelled, or its time was over
+        if isinstance(result, AuditUnavailable):
+            waiter.future.set_exception(result)
+        else:
+            waiter.future.set_result(result[index])
