@@ -1,0 +1,133 @@
+"""`ScriptedModel`: what the peer's model says, turn by turn, in a small readable Python.
+
+A script is a function of the conversation: the peer tells it which turn is due and what was said, so one
+script serves any number of conversations, and a peer that was restarted goes on where the history is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from ptc.gateway.script import (
+    NOTHING,
+    CallTool,
+    ModelRequest,
+    Part,
+    Phase,
+    Reason,
+    Refuse,
+    Say,
+    ScriptError,
+    SendItem,
+    Stop,
+    WriteProgram,
+)
+from ptc_tools.call import JsonValue
+
+Turn: TypeAlias = "Part | Sequence[Part] | Callable[[ModelRequest], Part | Sequence[Part]]"
+"""One turn: a part, several in order, or a function of the request that gives them."""
+
+PROGRAMS_TOOL = "programmatic_tool_calling"
+CODE_TOOL = "run_program"
+
+
+class ScriptedModel:
+    """Plays `turns`, the first one at the start of every conversation.
+
+        ScriptedModel(
+            program("a, b = await asyncio.gather(get_inventory(sku='x'), get_demand(sku='x'))\\na['units']"),
+            lambda request: say(f"There are {request.program_result} units."),
+        )
+
+    A turn comes once each time the model is to speak: at the start, and after the outputs of its calls or
+    the end of its program. `then` is said at every later turn; without it a conversation that goes on
+    longer than its script is refused with the error `script_error`.
+    """
+
+    def __init__(self, *turns: Turn, then: Turn | None = None) -> None:
+        self.turns = turns
+        self.then = then
+
+    def next_turn(self, request: ModelRequest) -> Sequence[Part]:
+        """The parts of the turn that is due (see `ptc.gateway.script.Script`)."""
+        turn = self.turns[request.turn] if request.turn < len(self.turns) else self.then
+        if turn is None:
+            raise ScriptError(f"it has {len(self.turns)} turns, and turn {request.turn + 1} is due")
+        made = turn(request) if callable(turn) else turn
+        return tuple(made) if isinstance(made, Sequence) else (made,)
+
+
+def say(text: str, *, phase: Phase | None = "final_answer", cut: bool = False) -> Say:
+    """The answer. `phase` None leaves the field out; `cut` marks the message as incomplete."""
+    return Say(text, phase, "incomplete" if cut else "completed")
+
+
+def commentary(text: str) -> Say:
+    """A word on the way, which is not the answer: a turn of it alone is gone on from."""
+    return Say(text, "commentary")
+
+
+def refuse(text: str = "I cannot help with that.") -> Refuse:
+    """A refusal."""
+    return Refuse(text)
+
+
+def reason(summary: str = "") -> Reason:
+    """A reasoning item, for the part that follows it."""
+    return Reason(summary)
+
+
+def call(
+    name: str,
+    arguments: Mapping[str, JsonValue] | str | None = None,
+    *,
+    namespace: str | None = None,
+    call_id: str | None = None,
+    extra: Mapping[str, JsonValue] = NOTHING,
+    **keywords: JsonValue,
+) -> CallTool:
+    """A direct call: `call("get_inventory", sku="a")`, or `call("get_inventory", '{"sku": ')` as text.
+
+    `extra` adds fields to the item as they are: `async`, a `caller`, one that nobody knows.
+    """
+    given = arguments if isinstance(arguments, str) else {**(arguments or {}), **keywords}
+    return CallTool(name, given, namespace, "function_call", call_id, extra)
+
+
+def custom_call(name: str, input: str, *, namespace: str | None = None) -> CallTool:
+    """A call of a custom tool, with its text."""
+    return CallTool(name, input, namespace, "custom_tool_call")
+
+
+def program(code: str, *, calls_later: bool = False, result_alone: bool = False) -> WriteProgram:
+    """A hosted program, in Python. `calls_later` and `result_alone` leave it, and its output, alone in a
+    response: the client has to go on by itself."""
+    return WriteProgram(code, calls_later, result_alone)
+
+
+def run_code(code: str, *, tool: str = CODE_TOOL) -> Callable[[ModelRequest], Part]:
+    """The program where the request has the hosted tool, and else a call of the code tool with it.
+
+    One script serves `programs="hosted"` and `programs="local"` that way.
+    """
+
+    def turn(request: ModelRequest) -> Part:
+        return program(code) if request.has_tool(PROGRAMS_TOOL) else call(tool, code=code)
+
+    return turn
+
+
+def item(value: Mapping[str, JsonValue]) -> SendItem:
+    """Any item, as it is: `item({"type": "from_the_future", "text": "…"})`."""
+    return SendItem(value)
+
+
+def incomplete(reason: str = "max_output_tokens") -> Stop:
+    """The response ends here with the status `incomplete`."""
+    return Stop("incomplete", reason)
+
+
+def failed(message: str = "The model failed.", code: str = "server_error") -> Stop:
+    """The response ends here with the status `failed`."""
+    return Stop("failed", code, message)
