@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
 
 from ptc_tools.call import Call
+from ptc_tools.experimental import PROGRESSIVE_TOOLS, warn_experimental
 from ptc_tools.outcome import Outcome
+
+if TYPE_CHECKING:
+    from ptc_tools.record import Recorder
 
 
 class OpenPrograms:
@@ -29,28 +34,76 @@ class OpenPrograms:
         return caller_id in self._open
 
 
+class Exposure(Protocol):
+    """The tools that a run offers to the model, which a tool may change (`ptc.exposure` implements it)."""
+
+    @property
+    def tools(self) -> Sequence[object]:
+        """The live list: it shows every change at once."""
+
+    def add(self, call: Call, tools: object) -> None:
+        """Offer more tools on behalf of a running call."""
+
+    def remove(self, call: Call, tools: object) -> None:
+        """Offer fewer tools on behalf of a running call."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """One run, as the host sees it.
 
     `principal` is who the run acts for; `labels` are the application's own words about the run. Both come
-    from the application alone and reach policy, tools and the audit record.
+    from the application alone and reach policy, tools and the audit record. `exposure` is None outside a
+    loop with a model.
     """
 
     run_id: str
     principal: str | None = None
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     programs: OpenPrograms = field(default_factory=OpenPrograms)
+    exposure: Exposure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Given to a tool that declares a parameter of this type; never part of what the model sees.
 
-    `invoke` is the one path itself: a tool that runs a program passes the program's calls through it.
+    `invoke` is the one path itself: a tool that runs a program passes the program's calls through it, and
+    tells `recorder` of the program.
     """
 
     run: RunContext
     call: Call
     invoke: Callable[[Call, RunContext], Awaitable[Outcome]]
     attempt: int = 1
+    recorder: Recorder | None = None
+
+    @property
+    def tools(self) -> Sequence[object] | None:
+        """The tools that this run offers now, a live list; None outside a run."""
+        return None if self.run.exposure is None else self.run.exposure.tools
+
+    def add_tools(self, tools: object) -> None:
+        """Offer a tool, or several, to the model from the run's next request on: all of them or none.
+
+        The same object again is no change. Raises ValueError for another tool of a name that is taken,
+        TypeError for what is not a tool, RuntimeError outside a run and in a call of a local program. If
+        the tool that calls this fails, the change is undone.
+        """
+        exposure = self._exposure("add_tools")
+        warn_experimental(PROGRESSIVE_TOOLS, "add_tools")
+        exposure.add(self.call, tools)
+
+    def remove_tools(self, tools: object) -> None:
+        """Stop offering tools, by name, tool or function; names that are not offered are passed over.
+
+        Calls of the running batch still run. Raises TypeError and RuntimeError as `add_tools` does.
+        """
+        exposure = self._exposure("remove_tools")
+        warn_experimental(PROGRESSIVE_TOOLS, "remove_tools")
+        exposure.remove(self.call, tools)
+
+    def _exposure(self, helper: str) -> Exposure:
+        if self.run.exposure is None:
+            raise RuntimeError(f"{helper}() works inside a run with a model only; there is none here")
+        return self.run.exposure
