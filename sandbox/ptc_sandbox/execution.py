@@ -28,6 +28,7 @@ from ptc_sandbox.wire import (
     EndFrame,
     OutputFrame,
     Ready,
+    RefusedFrame,
     Unconfined,
     Wire,
     WireEvent,
@@ -71,13 +72,21 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRefused:
+    """The program called `add_tools` or `remove_tools` and was refused; it goes on."""
+
+    name: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The program is over and its process is gone or dying."""
 
     result: ProgramResult
 
 
-ProgramEvent: TypeAlias = CallRequested | CallCancelled | Blocked | Ended
+ProgramEvent: TypeAlias = CallRequested | CallCancelled | Blocked | ChangeRefused | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +269,8 @@ class Execution:
                 self._on_cancel(number)
             case EndFrame():
                 self._on_end_frame(event)
+            case RefusedFrame(name, line):
+                self._sink(ChangeRefused(name, line))
             case Ready():
                 self._write(self._wire.start(self._program.start_frame(self._limits)))
             case Unconfined(layer, reason):

@@ -46,6 +46,10 @@ class Limits:
         """A copy with some bounds changed."""
         return replace(self, **changes)
 
+    def to_json(self) -> dict[str, int | float]:
+        """The bounds by name, for the record."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     @property
     def frame_bytes(self) -> int:
         """The largest frame that a child may send: whatever may be in it, and the frame around it."""

@@ -18,10 +18,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import SandboxClosed
 from ptc_sandbox.execution import Execution, Program, ProgramEvent
-from ptc_sandbox.forkserver import Child
 from ptc_sandbox.journal import Journal, JournalHeader, digest
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.pool import Pool
+from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.serving import Serving
 from ptc_sandbox.stubs import ToolStub, stubs_digest, stubs_of
@@ -31,6 +31,7 @@ from ptc_tools.context import RunContext
 from ptc_tools.errors import RegistrationError
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Outcome
+from ptc_tools.record import Recorder
 from ptc_tools.tool import Tool, tool
 
 Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
@@ -81,6 +82,7 @@ class Sandbox:
         tools: Iterable[Tool | Callable[..., Any]] = (),
         run: RunContext | None = None,
         invoke: Invoke | None = None,
+        recorder: Recorder | None = None,
         caller_id: str | None = None,
         journal: Journal | None = None,
         header: JournalHeader | None = None,
@@ -89,25 +91,26 @@ class Sandbox:
 
         Plain functions become tools that programs may call; a `Tool` must allow programmatic callers.
         `invoke` is the path that calls take (an `Invoker` of these tools unless given), `caller_id` names
-        the program in them. `journal` resumes an earlier run by replay, `header` pins seed and clock.
+        the program in them, `recorder` is told of the program's start and end. `journal` resumes an earlier run by replay, `header` pins seed and clock.
 
         Raises ConfinementUnavailable, SandboxClosed, SandboxBroken, ReplayDiverged, ReplayIncompatible; what
         the program did wrong is in the result.
         """
-        catalog = _programmatic(tools)
+        catalog = programmatic_catalog(tools)
         context = run or RunContext(run_id=f"run_{uuid.uuid4().hex}")
-        serving = Serving(
-            invoke or Invoker(catalog).invoke,
-            context,
-            caller_id or f"program_{uuid.uuid4().hex}",
-            self.limits.calls_in_flight,
-        )
-        context.programs.open(serving.caller_id)
+        recording = Recording(recorder, context, caller_id or f"program_{uuid.uuid4().hex}")
+        path = invoke or Invoker(catalog, recorder=recorder).invoke
+        serving = Serving(path, recording, self.limits.calls_in_flight)
+        program = self._program(code, stubs_of(catalog), journal, header, "real")
+        context.programs.open(recording.caller_id)
         try:
-            execution = await self._execute(code, stubs_of(catalog), journal, header, "real", serving.on_event)
-            return await serving.until_end(execution)
+            await recording.started(code, program.header, self.limits, self.confinement.name)
+            execution = await self._execute(program, journal, serving.on_event)
+            result = await serving.until_end(execution)
+            await recording.finished(result)
+            return result
         finally:
-            context.programs.close(serving.caller_id)
+            context.programs.close(recording.caller_id)
 
     async def start(
         self,
@@ -126,37 +129,35 @@ class Sandbox:
         stubs = (
             tuple(item for item in listed if isinstance(item, ToolStub))
             if listed and all(isinstance(item, ToolStub) for item in listed)
-            else stubs_of(_programmatic(item for item in listed if not isinstance(item, ToolStub)))
+            else stubs_of(programmatic_catalog(item for item in listed if not isinstance(item, ToolStub)))
         )
-        return await self._execute(code, stubs, journal, header, clock, None)
+        return await self._execute(self._program(code, stubs, journal, header, clock), journal, None)
 
-    async def _execute(
+    def _program(
         self,
         code: str,
         stubs: tuple[ToolStub, ...],
         journal: Journal | None,
         header: JournalHeader | None,
         clock: Literal["real", "virtual"],
-        sink: Callable[[Execution, ProgramEvent], None] | None,
-    ) -> Execution:
+    ) -> Program:
+        """The program with its header pinned to this machine, or the recorded one checked against it."""
         if len(code.encode("utf-8", "surrogatepass")) > self.limits.source_bytes:
             raise ValueError(f"the program is longer than Limits.source_bytes ({self.limits.source_bytes})")
         here = self._pin(header or (journal.header if journal else JournalHeader.new()), code, stubs, clock)
         if journal is not None:
             journal.header.check(replace(here, clock=journal.header.clock))
             here = journal.header
-        pool = self._open_pool()
-        child = await pool.acquire()
-        return self._begin(pool, child, Program(code, stubs, here, self._language_wall), journal, sink)
+        return Program(code, stubs, here, self._language_wall)
 
-    def _begin(
+    async def _execute(
         self,
-        pool: Pool,
-        child: Child,
         program: Program,
         journal: Journal | None,
         sink: Callable[[Execution, ProgramEvent], None] | None,
     ) -> Execution:
+        pool = self._open_pool()
+        child = await pool.acquire()
         execution = Execution(
             child,
             program,
@@ -245,7 +246,7 @@ class Sandbox:
         self.close()
 
 
-def _programmatic(tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
+def programmatic_catalog(tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
     """A catalog of tools that programs may call. A tool that does not say so is refused here, by name."""
     made = [item if isinstance(item, Tool) else tool(item, allowed_callers=["programmatic"]) for item in tools]
     for item in made:

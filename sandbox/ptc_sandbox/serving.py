@@ -9,7 +9,8 @@ from dataclasses import replace
 from time import monotonic_ns
 from typing import TypeAlias
 
-from ptc_sandbox.execution import CallCancelled, CallRequested, Execution, ProgramEvent
+from ptc_sandbox.execution import CallCancelled, CallRequested, ChangeRefused, Execution, ProgramEvent
+from ptc_sandbox.recording import MAX_REFUSALS, Recording
 from ptc_sandbox.result import ProgramCall, ProgramResult
 from ptc_tools.call import Call, Program
 from ptc_tools.context import RunContext
@@ -21,10 +22,12 @@ Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 class Serving:
     """Takes the events of one execution and answers its calls through `invoke`."""
 
-    def __init__(self, invoke: Invoke, run: RunContext, caller_id: str, in_flight: int) -> None:
+    def __init__(self, invoke: Invoke, recording: Recording, in_flight: int) -> None:
         self._invoke = invoke
-        self._run = run
-        self.caller_id = caller_id
+        self._recording = recording
+        self._run = recording.run
+        self.caller_id = recording.caller_id
+        self._refusals: list[ChangeRefused] = []
         self._free = in_flight
         self._queue: deque[CallRequested] = deque()
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -42,6 +45,8 @@ class Serving:
                     self._queue.append(event)
             case CallCancelled(number):
                 self._cancel(number)
+            case ChangeRefused() if len(self._refusals) < MAX_REFUSALS:
+                self._refusals.append(event)
 
     def _record(self, call: CallRequested) -> ProgramCall:
         call_id = f"{self.caller_id}:{call.number}"
@@ -96,9 +101,13 @@ class Serving:
             raise
         finally:
             await self._settle()
+        for refusal in self._refusals:
+            await self._recording.refused(refusal.name, refusal.line)
+        result = replace(result, calls=tuple(self._records.values()))
         if self._interrupted is not None:
+            await self._recording.finished(result)
             raise self._interrupted
-        return replace(result, calls=tuple(self._records.values()))
+        return result
 
     async def _settle(self) -> None:
         """Calls that still run are cancelled, and waited for: their records are closed when this returns."""

@@ -7,7 +7,8 @@ one. A breach raises ProtocolViolation and the connection is dead; nothing here 
 Frames (docs/wire.md), a four-byte little-endian length and a JSON array:
 
     child → host    ["ready"]  ["unconfined", layer, reason]  ["call", number, name, arguments, line]
-                    ["cancel", number]  ["blocked", received, [number…], timer_us]  ["out", text]  ["end", {…}]
+                    ["cancel", number]  ["blocked", received, [number…], timer_us]  ["out", text]
+                    ["refused", name, line]  ["end", {…}]
     host → child    ["start", {…}]  ["answer", number, clock_us, ok, value]  ["tick", clock_us]
 """
 
@@ -46,6 +47,7 @@ RECEIVE: Final[dict[State, dict[str, State]]] = {
         "cancel": State.RUNNING,
         "blocked": State.RUNNING,
         "out": State.RUNNING,
+        "refused": State.RUNNING,
         "end": State.ENDED,
     },
     State.ENDED: {},
@@ -106,6 +108,14 @@ class OutputFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedFrame:
+    """The program tried to change its tools, by `add_tools` or `remove_tools`, and got an error."""
+
+    name: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class EndFrame:
     """The program's own account of its end: completed, raised, denied (by the language wall) or memory."""
 
@@ -114,7 +124,9 @@ class EndFrame:
     error: JsonObject | None
 
 
-WireEvent: TypeAlias = Ready | Unconfined | CallFrame | CancelFrame | BlockedFrame | OutputFrame | EndFrame
+WireEvent: TypeAlias = (
+    Ready | Unconfined | CallFrame | CancelFrame | BlockedFrame | OutputFrame | RefusedFrame | EndFrame
+)
 
 
 class Wire:
@@ -207,6 +219,8 @@ class Wire:
             case ["out", str(text)]:
                 self._output += size
                 return OutputFrame(text)
+            case ["refused", "add_tools" | "remove_tools" as name, None | int() as line]:
+                return RefusedFrame(name, line)
             case ["end", {"status": "completed", "value": value}]:
                 self._bound(size, self._limits.result_bytes, "the program's value")
                 return EndFrame("completed", value, None)

@@ -169,7 +169,7 @@ class Invoker:
     async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
         """Run the tool under its deadline, and bound and validate what it returns."""
         tool = invocation.tool
-        context = ToolContext(invocation.run, invocation.call, self.invoke, attempt)
+        context = ToolContext(invocation.run, invocation.call, self.invoke, attempt, self._recorder)
         seconds = tool.contract.timeout or self._default_timeout
         deadline = asyncio.timeout(seconds)
         try:

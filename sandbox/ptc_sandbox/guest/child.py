@@ -94,7 +94,7 @@ def _run_program(code: str, world: World, loop: ProgramLoop, tools: Mapping[str,
         raise error
     names = {
         **tools,
-        **reserved_tools(),
+        **reserved_tools(loop.channel),
         **{kind.__name__: kind for kind in (ToolError, ToolDenied, ToolTimeout)},
     }
     namespace = make_globals(world, names, aio.facade(loop))
@@ -110,7 +110,7 @@ def _run_unrestricted(code: str, world: World, loop: ProgramLoop, tools: Mapping
     import ast
 
     tree = compile(code, source.PROGRAM, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    namespace: dict[str, Any] = {"__name__": "__main__", **tools, **reserved_tools()}
+    namespace: dict[str, Any] = {"__name__": "__main__", **tools, **reserved_tools(loop.channel)}
     namespace["print"] = lambda *values, sep=" ", end="\n": world.write_output(sep.join(map(str, values)) + end)
     result = eval(tree, namespace)  # noqa: S307
     if result is not None:

@@ -39,7 +39,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
     def __init__(self, channel: Channel) -> None:
         super().__init__()
         self._selector = self
-        self._channel = channel
+        self.channel = channel
         self._backlog: list[list[Any]] = []
         self._spins = 0
         self._tasks_made = 0
@@ -94,7 +94,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
     def _wait(self, timer_us: int | None) -> list[Any]:
         if not self.pending and timer_us is None:
             raise Deadlock("the program waits for something that no call and no timer can bring about")
-        channel = self._channel
+        channel = self.channel
         if not channel.has_frame():
             self.world.flush_output()
             channel.put(["blocked", channel.received, list(self.pending), timer_us])

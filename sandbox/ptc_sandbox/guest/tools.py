@@ -107,8 +107,10 @@ def _line() -> int | None:
     return frame.f_lineno if frame.f_code.co_filename == PROGRAM else None
 
 
-def _reserved(name: str) -> Callable[..., NoReturn]:
+def _reserved(name: str, channel: Channel) -> Callable[..., NoReturn]:
     def refuse(*args: object, **arguments: object) -> NoReturn:
+        channel.put(["refused", name, _line()])
+        channel.flush()
         raise RuntimeError(
             f"{name}() is not available inside a program: tools are changed by the application between runs"
             " (CodeAct.add_tools, CodeAct.remove_tool) or, in a run, by a tool that the model calls directly"
@@ -119,6 +121,6 @@ def _reserved(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def reserved_tools() -> dict[str, Callable[..., NoReturn]]:
+def reserved_tools(channel: Channel) -> dict[str, Callable[..., NoReturn]]:
     """`add_tools` and `remove_tools`: names that exist so that calling them says why they cannot work."""
-    return {name: _reserved(name) for name in ("add_tools", "remove_tools")}
+    return {name: _reserved(name, channel) for name in ("add_tools", "remove_tools")}

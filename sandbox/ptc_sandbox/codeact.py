@@ -1,0 +1,178 @@
+"""CodeAct: the model sees one tool that runs a program, and the program calls the application's tools.
+
+`code_tool` makes that one tool for a fixed set of tools; `CodeAct` keeps a set that the application changes
+between runs. A program cannot change it, nor can a tool that a program called.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from ptc_sandbox.rendering import render_stubs
+from ptc_sandbox.result import ProgramResult
+from ptc_sandbox.sandbox import Sandbox, programmatic_catalog
+from ptc_tools.call import JsonObject
+from ptc_tools.catalog import Catalog
+from ptc_tools.context import ToolContext
+from ptc_tools.tool import AnyTool, Tool, define_tool
+
+PROGRAM_TOOL = "run_program"
+_GRACE_SECONDS = 30.0
+
+_INSTRUCTIONS = """\
+Run a Python program and get what it prints and the value of its last expression.
+Do the whole job in one program where you can: loops, filters and sums belong in it, and only what you need to \
+know belongs in its output.
+- Tools are async functions with keyword arguments; use await, and asyncio.gather for several at once.
+- A tool that fails raises ToolError (ToolDenied, ToolTimeout) at its await; catch it where you can go on.
+- The program's value must be JSON: None, bool, int, float, str, list, dict with string keys.
+- No files, network, environment or subprocesses. Modules: json, math, re, datetime, collections, itertools, \
+functools, statistics, random, decimal, fractions, heapq, bisect, string, textwrap, csv, io, enum, dataclasses, \
+typing, operator, uuid, hashlib, base64, copy, time, asyncio.
+- Nothing is kept between programs."""
+
+
+def instructions(catalog: Catalog, *, budget: int = 24_000) -> str:
+    """What the model reads about the code tool: the rules, then a typed stub for each tool of `catalog`."""
+    stubs = render_stubs(((name, tool.contract) for name, tool in catalog.program_names.items()), budget=budget)
+    return f"{_INSTRUCTIONS}\n\nTools:\n\n{stubs}" if stubs else f"{_INSTRUCTIONS}\n\nThere are no tools."
+
+
+def code_tool(
+    sandbox: Sandbox,
+    tools: Iterable[Tool[..., Any] | Callable[..., Any]],
+    *,
+    name: str = PROGRAM_TOOL,
+    budget: int = 24_000,
+) -> AnyTool:
+    """The tool `name(code)` that runs a program with `tools` in `sandbox`.
+
+    The program's calls take the path that called the code tool, as calls of a program whose `caller_id` is
+    that call's id. The tool succeeds however the program ended: its result says how (`describe`).
+    """
+    return _code_tool(sandbox.run, programmatic_catalog(tools), name, budget, sandbox.limits.wall_seconds)
+
+
+def _code_tool(
+    run: Callable[..., Awaitable[ProgramResult]], catalog: Catalog, name: str, budget: int, wall_seconds: float
+) -> AnyTool:
+    async def run_program(code: str, context: ToolContext) -> JsonObject:
+        result = await run(
+            code,
+            tools=catalog,
+            run=context.run,
+            invoke=context.invoke,
+            recorder=context.recorder,
+            caller_id=context.call.call_id,
+        )
+        return describe(result)
+
+    definition: JsonObject = {
+        "type": "function",
+        "name": name,
+        "description": instructions(catalog, budget=budget),
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": "The program, in Python."}},
+            "required": ["code"],
+            "additionalProperties": False,
+        },
+    }
+    return define_tool(definition, run_program, timeout=wall_seconds + _GRACE_SECONDS)
+
+
+def describe(result: ProgramResult) -> JsonObject:
+    """A program's end as the model reads it: status, value and output, or what went wrong and where."""
+    told: JsonObject = {"status": result.status}
+    if result.ok:
+        told["value"] = result.value
+    if result.output:
+        told["output"] = result.output
+    if result.error is not None:
+        error = {key: value for key, value in asdict(result.error).items() if value is not None}
+        told["error"] = error
+        told["calls_completed"] = sum(call.outcome is not None for call in result.calls)
+    return told
+
+
+class CodeAct:
+    """A sandbox and a set of tools that the application may change between programs.
+
+    While a program of this CodeAct runs, `add_tools`, `remove_tool` and `clear_tools` raise RuntimeError,
+    whoever calls them: a tool that the program called, or a thread of that tool, must not widen what the
+    program can reach. `tool()` gives the code tool for the set as it is now; that set then stays as it is.
+    """
+
+    def __init__(
+        self,
+        *,
+        tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
+        sandbox: Sandbox | None = None,
+        name: str = PROGRAM_TOOL,
+    ) -> None:
+        self.sandbox = sandbox or Sandbox()
+        self.name = name
+        self._catalog = programmatic_catalog(tools)
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def get_tools(self) -> tuple[AnyTool, ...]:
+        """The tools that the next program gets."""
+        return tuple(self._catalog)
+
+    def add_tools(self, *tools: Tool[..., Any] | Callable[..., Any]) -> None:
+        """Add tools for the programs to come: all of them, or none where one is refused (DuplicateTool)."""
+        self._change("add_tools", lambda: programmatic_catalog([*self._catalog, *tools]))
+
+    def remove_tool(self, tool: AnyTool | str) -> None:
+        """Remove a tool, by itself or by the name that programs use. Raises KeyError for one that is not there."""
+        kept = [
+            item for name, item in self._catalog.program_names.items() if item is not tool and name != tool
+        ]
+        if len(kept) == len(self._catalog):
+            raise KeyError(f"there is no tool {tool!r} to remove")
+        self._change("remove_tool", lambda: programmatic_catalog(kept))
+
+    def clear_tools(self) -> None:
+        """Remove every tool."""
+        self._change("clear_tools", lambda: programmatic_catalog(()))
+
+    def _change(self, what: str, make: Callable[[], Catalog]) -> None:
+        with self._lock:
+            if self._running:
+                raise RuntimeError(
+                    f"{what}() was called while a program runs: tools are changed between runs, by the"
+                    " application, never by a program or by a tool that it called"
+                )
+            self._catalog = make()
+
+    @property
+    def instructions(self) -> str:
+        """What the model would read about the code tool now."""
+        return instructions(self._catalog)
+
+    def tool(self) -> AnyTool:
+        """The code tool for a run, with the tools as they are now."""
+        return _code_tool(self._run, self._catalog, self.name, 24_000, self.sandbox.limits.wall_seconds)
+
+    async def run(self, code: str, **options: Any) -> ProgramResult:
+        """Run one program with the tools as they are now; the options of `Sandbox.run`."""
+        return await self._run(code, tools=self._catalog, **options)
+
+    async def _run(self, code: str, **options: Any) -> ProgramResult:
+        """`Sandbox.run`, and while it runs nobody changes the tools."""
+        with self._lock:
+            self._running += 1
+        try:
+            return await self.sandbox.run(code, **options)
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    async def aclose(self) -> None:
+        """Close the sandbox."""
+        await self.sandbox.aclose()

@@ -1,0 +1,84 @@
+"""What the sandbox tells the audit log about a program: its start, its end, and what a wall refused.
+
+Field names are those of the log's table of events (docs/audit.md). Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptc_sandbox.journal import JournalHeader
+from ptc_sandbox.limits import Limits
+from ptc_sandbox.result import ProgramResult
+from ptc_tools.call import JsonObject
+from ptc_tools.context import RunContext
+from ptc_tools.record import Recorder
+
+MAX_REFUSALS = 100
+"""Refused attempts to change the tools that are recorded one by one; a program can try for ever."""
+
+
+@dataclass(slots=True)
+class Recording:
+    """The records of one program. Without a recorder it does nothing."""
+
+    recorder: Recorder | None
+    run: RunContext
+    caller_id: str
+
+    async def started(self, code: str, header: JournalHeader, limits: Limits, confinement: str) -> None:
+        """Durable before the program gets a process. Raises what the recorder raises: then nothing runs."""
+        await self._event(
+            "program.started",
+            {
+                "code": code,
+                "language": "python",
+                "where": "local",
+                "policy_hash": header.policy,
+                "limits": limits.to_json(),
+                "confinement": confinement,
+                "seed": header.seed,
+            },
+        )
+
+    async def finished(self, result: ProgramResult) -> None:
+        """Before the result is released."""
+        error = result.error
+        if error is not None and error.wall is not None:
+            await self._violation(result)
+        await self._event(
+            "program.finished",
+            {
+                "status": result.status,
+                "wall": error.wall if error else None,
+                "calls": len(result.calls),
+                "duration_us": result.duration_us,
+                "cpu_us": result.cpu_us,
+                "peak_memory": result.peak_memory,
+                "output": result.output,
+                "value": result.value,
+                "error_type": error.type if error else None,
+                "message": error.message if error else None,
+                "line": error.line if error else None,
+            },
+        )
+
+    async def refused(self, name: str, line: int | None) -> None:
+        """Somebody inside the program's reach tried to change the tools."""
+        await self._event(
+            "sandbox.violation",
+            {"wall": "host", "rule": "tools_are_fixed", "line": line, "detail": f"{name}() was refused"},
+        )
+
+    async def _violation(self, result: ProgramResult) -> None:
+        error = result.error
+        assert error is not None
+        if result.status.startswith("killed:"):
+            await self._event("sandbox.killed", {"status": result.status, "limit": result.evidence})
+        else:
+            detail: JsonObject = {"wall": error.wall, "rule": error.code or error.type, "line": error.line}
+            await self._event("sandbox.violation", {**detail, "detail": error.message})
+
+    async def _event(self, kind: str, data: JsonObject) -> None:
+        if self.recorder is not None:
+            await self.recorder.event(kind, {"call_id": self.caller_id, **data}, self.run)

@@ -1,0 +1,112 @@
+"""The journal: its format, its seal, and what a replay compares."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ptc_sandbox.errors import JournalError, JournalForged, ReplayIncompatible
+from ptc_sandbox.journal import Answer, CallAnswered, CallDropped, CallMade, Journal, JournalHeader, Ticked
+from ptc_sandbox.replay import Replay
+from ptc_tools.outcome import Denied, Failure, Success
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"]))
+OBJECTS = st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), SCALARS, max_size=3)
+NUMBERS = st.integers(1, 99)
+ENTRIES = st.one_of(
+    st.builds(CallMade, NUMBERS, st.none() | st.just("ns"), st.just("get"), OBJECTS, st.none() | NUMBERS),
+    st.builds(CallAnswered, NUMBERS, st.builds(Answer, st.booleans(), SCALARS), NUMBERS),
+    st.builds(CallDropped, NUMBERS),
+    st.builds(Ticked, NUMBERS),
+)
+KEY = b"k" * 32
+
+
+def journal(*entries: Any) -> Journal:
+    return Journal(JournalHeader.new(seed=1, epoch_us=2), entries)
+
+
+@given(st.lists(ENTRIES, max_size=6))
+def test_json_and_seal_give_back_what_went_in(entries: list[Any]) -> None:
+    """A journal survives storage, byte for byte."""
+    made = journal(*entries)
+    assert Journal.from_json(json.loads(json.dumps(made.to_json()))) == made
+    assert Journal.unseal(made.seal(KEY), KEY) == made
+
+
+def test_a_changed_seal_is_refused_at_every_byte() -> None:
+    """No edit of a sealed journal, however small, is taken for the journal."""
+    token = journal(CallMade(1, None, "get", {"i": 1}), CallAnswered(1, Answer(True, 1), 5)).seal(KEY)
+    for index in range(len(token)):
+        for letter in "AB":
+            if token[index] == letter:
+                continue
+            changed = token[:index] + letter + token[index + 1 :]
+            try:
+                assert Journal.unseal(changed, KEY) == Journal.unseal(token, KEY)
+            except JournalForged:
+                continue
+            # Only bits that base64 does not use may differ without changing the journal.
+            assert index in (token.rindex(".") - 1, len(token) - 1)
+    with pytest.raises(JournalForged):
+        Journal.unseal(token, b"another key")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"header": {}}, {"header": {"seed": 1}, "entries": []}, "x"])
+def test_what_is_no_journal_is_a_journal_error(value: Any) -> None:
+    """Anything else than a journal is refused in words, not by an AttributeError."""
+    with pytest.raises(JournalError):
+        Journal.from_json(value)
+
+
+def test_an_unknown_entry_is_refused() -> None:
+    """A journal of a newer version is not guessed at."""
+    data: Any = journal().to_json()
+    data["entries"] = [["teleport", 1]]
+    with pytest.raises(JournalError, match="does not know"):
+        Journal.from_json(data)
+
+
+@pytest.mark.parametrize("field", ["python", "machine", "policy", "stubs", "code", "clock"])
+def test_a_header_that_differs_is_named(field: str) -> None:
+    """A replay on another machine, version or program is refused, and says which field differs."""
+    header = JournalHeader.new(seed=1, epoch_us=2)
+    with pytest.raises(ReplayIncompatible, match=field):
+        header.check(replace(header, **{field: "other"}))
+
+
+def test_what_a_program_is_told_keeps_the_kinds_apart() -> None:
+    """A result, a denial and a failure stay different in the journal."""
+    assert Answer.of(Success(1)) == Answer(True, 1)
+    denied = Answer.of(Denied("not_approved", "no"))
+    failed = Answer.of(Failure("tool_error", "boom"))
+    assert denied.value == {"status": "denied", "code": "not_approved", "message": "no"}
+    assert failed.value == {"status": "failure", "code": "tool_error", "message": "boom"}
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        CallMade(1, None, "get", {"i": 2}),
+        CallMade(1, None, "get", {"i": True}),
+        CallMade(1, None, "get", {"i": 1.0}),
+        CallMade(1, None, "other", {"i": 1}),
+        CallMade(1, "ns", "get", {"i": 1}),
+        CallMade(2, None, "get", {"i": 1}),
+        CallDropped(1),
+    ],
+)
+def test_any_difference_diverges(done: CallMade | CallDropped) -> None:
+    """Another name, number, argument or JSON type at a call is a divergence that names it."""
+    divergence = Replay((CallMade(1, None, "get", {"i": 1}),)).matches(done)
+    assert divergence is not None
+    assert divergence.number == done.number
+
+
+def test_a_line_that_moved_is_no_divergence() -> None:
+    """The line is for the record; what the program does is what counts."""
+    assert Replay((CallMade(1, None, "get", {}, 3),)).matches(CallMade(1, None, "get", {}, 4)) is None
