@@ -24,7 +24,7 @@ from ptc.gateway.rejection import Rejected
 from ptc.gateway.stream import encode, response_events
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.errors import InvalidJson
+from ptc_tools.errors import InvalidJson, PtcError
 
 PREFIXES = ("/v1", "/openai/v1")
 _FAULTS = "ptc.faults"
@@ -79,6 +79,10 @@ class _Handlers:
                 return await endpoint(request)
             except Rejected as rejected:
                 return _json(rejected.body(), rejected.status)
+            except (
+                PtcError
+            ) as error:  # the sandbox cannot work here, say: the service's fault, not the client's
+                return _json(Rejected(error.message, code=error.code, type="server_error").body(), 500)
 
         return guard
 

@@ -18,7 +18,7 @@ from ptc.gateway.history import (
     ProgramHistory,
     program_state,
 )
-from ptc.gateway.ids import MAX_TURNS, Mint, Place
+from ptc.gateway.ids import MAX_TURNS, OF_A_PROGRAM, Mint, Place
 from ptc.gateway.programs import Answered, HostedPrograms, Step
 from ptc.gateway.rejection import Rejected
 from ptc.gateway.script import (
@@ -38,8 +38,6 @@ from ptc.gateway.seal import Seal
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 
-# Places of what belongs to a program but not to the parts of its turn.
-_AFTER_PARTS = 0xFFF
 _MAX_TURNS_IN_ONE_RESPONSE = 32
 
 
@@ -191,7 +189,7 @@ class Engine:
 
     def _emit_step(self, program_id: str, turn: int, step: Step, reply: Reply) -> bool:
         """Emit a program's calls, or its output; returns whether it has ended."""
-        place = Place(turn, _AFTER_PARTS, after_reasoning=False)
+        place = Place(turn, OF_A_PROGRAM, after_reasoning=False)
         if step.finished is None:
             ids = self._call_ids(program_id, turn)
             for call in step.calls:

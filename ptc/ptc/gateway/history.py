@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ptc.gateway.definitions import PROGRAMS, ToolSet
-from ptc.gateway.ids import Mint, Place, place_of, turn_of_call
+from ptc.gateway.ids import OF_A_PROGRAM, Mint, Place, place_of, turn_of_call
 from ptc.gateway.rejection import Rejected, invalid, unknown_parameter
 from ptc.gateway.seal import BrokenSeal, ForeignSeal, MalformedSeal, Seal
 from ptc.gateway.shapes import (
@@ -192,8 +192,8 @@ class _Reader:
         """
         if "created_by" in item:  # output only, on every type (wire.md, rule 1)
             raise unknown_parameter(f"{where}.created_by")
-        ours = self.mint.is_unchanged(item)
-        if ours:
+        # What is added to a program and to reasoning after they have their id is sealed on its own.
+        if kind not in ("program", "reasoning") and self.mint.is_unchanged(item):
             return True
         shape = ITEMS.get(kind)
         if shape is None:
@@ -367,9 +367,12 @@ class _Reader:
         if call_id in self.calls or call_id in self.programs:
             raise invalid(f"{where}.call_id", f"Duplicate call_id '{call_id}' in the input.")
         check_caller(item.get("caller"), f"{where}.caller", extra_fields_are_ours=ours)
-        program = None if ours else self._owner(item.get("caller"), where)
-        if ours:  # a script may forge a caller, to see what the client does about it
+        place = place_of(item["id"]) if ours else None
+        if place is not None and place.ordinal != OF_A_PROGRAM:
+            # The script itself said so: it may forge a caller, to see what the client does about it.
             program = self.programs.get(_caller_id(item.get("caller")))
+        else:
+            program = self._owner(item.get("caller"), where)
         if item["type"] in ("function_call", "custom_tool_call"):
             self._check_namespace(item, where)
         exchange = self.calls[call_id] = Exchange(index, item)

@@ -18,6 +18,8 @@ from ptc_tools.call import JsonObject, JsonValue
 _ITEM_ID = re.compile(r"[a-z]+_([0-9a-f]{4})([0-9a-f]{3})([rx])([0-9a-f]{10})([0-9a-f]{16})\Z")
 _CALL_ID = re.compile(r"call_([0-9a-f]{4})([0-9a-f]{24})\Z")
 MAX_TURNS = 0xFFFF
+OF_A_PROGRAM = 0xFFF
+"""The place in its turn of an item that a program made, which is no part of the script's turn."""
 
 PREFIXES = {
     "message": "msg",

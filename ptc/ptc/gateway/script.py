@@ -49,11 +49,11 @@ class CallTool:
     """
 
     name: str
-    arguments: Mapping[str, JsonValue] | str = NOTHING
+    arguments: Mapping[str, JsonValue] | str = field(default_factory=lambda: NOTHING)
     namespace: str | None = None
     kind: Literal["function_call", "custom_tool_call"] = "function_call"
     call_id: str | None = None
-    extra: Mapping[str, JsonValue] = NOTHING
+    extra: Mapping[str, JsonValue] = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
