@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from ptc_sandbox.confine import LayerUnavailable
 from ptc_sandbox.guest import aio, source
 from ptc_sandbox.guest.builtins import make_globals
 from ptc_sandbox.guest.channel import Channel, ChannelClosed, TooLarge
@@ -36,12 +37,14 @@ def serve(fd: int, confine: Callable[[], None]) -> NoReturn:
         try:
             confine()
         except BaseException as error:
-            channel.put(["unconfined", getattr(error, "layer", "unknown"), str(error)])
+            layer = error.report.layer if isinstance(error, LayerUnavailable) else "unknown"
+            channel.put(["unconfined", layer, f"{type(error).__name__}: {error}"])
             channel.flush()
             os._exit(1)
         loop = ProgramLoop(channel)
         channel.put(["ready"])
         run(channel, loop, channel.get()[1])
+        channel.get()  # stay until the host has read what this process used, and kills it
     except ChannelClosed:
         pass
     except MemoryError:

@@ -17,7 +17,14 @@ import sys
 import warnings
 from typing import Any
 
-from ptc_sandbox.confine import Confinement, Resources, enter_namespaces, prepare
+from ptc_sandbox.confine import (
+    Confinement,
+    LayerUnavailable,
+    Resources,
+    enter_namespaces,
+    leave_namespaces,
+    prepare,
+)
 from ptc_sandbox.guest import child, warm
 
 CHANNEL_FD = 3
@@ -27,23 +34,36 @@ CHANNEL_FD = 3
 def main(control_fd: int) -> None:
     """Serve until the host closes the socket. The first message says what to enforce."""
     warnings.simplefilter("ignore")
+    _reserve_channel_fd()
     control = socket.socket(fileno=control_fd)
     config = json.loads(control.recv(1 << 16))
     confinement = Confinement.from_json(config["confinement"])
     resources = Resources(**config["resources"])
     try:
         reports = enter_namespaces(confinement)
+        warm.warm()
+        sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
+        gc.collect()
         prepared = prepare(confinement, resources)
-    except Exception as error:
-        control.send(json.dumps({"refused": [getattr(error, "layer", "unknown"), str(error)]}).encode())
+    except LayerUnavailable as error:
+        control.send(json.dumps({"refused": [error.report.layer, str(error)]}).encode())
         return
-    warm.warm()
-    sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
-    gc.collect()
     gc.freeze()
-    control.send(json.dumps({"hello": [report.to_json() for report in reports]}).encode())
+    layers = [report.to_json() for report in [*reports, *prepared.reports]]
+    control.send(json.dumps({"hello": layers}).encode())
     _quiet()
-    Server(control, prepared).run()
+    try:
+        Server(control, prepared).run()
+    finally:
+        leave_namespaces()
+
+
+def _reserve_channel_fd() -> None:
+    """Keep the number free of anything that a child still needs when its channel takes it."""
+    while (fd := os.open(os.devnull, os.O_RDONLY)) < CHANNEL_FD:
+        pass
+    if fd > CHANNEL_FD:
+        os.close(fd)
 
 
 def _quiet() -> None:
