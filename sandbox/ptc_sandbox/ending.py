@@ -20,8 +20,9 @@ def of_frame(frame: EndFrame, limits: Limits) -> tuple[Status, ProgramError | No
         case "memory":
             return "killed:memory", _out_of_memory(limits), "uncaught MemoryError under the memory limit"
         case "denied":
-            return "denied", _error(frame.error or {}, denied=True), "refused by the language wall"
-    return "raised", _error(frame.error or {}, denied=False), "exception frame"
+            error = _error(frame.error or {})
+            return "denied", error, f"refused by the {error.wall} wall"
+    return "raised", _error(frame.error or {}), "exception frame"
 
 
 def of_exit(exit: Exit, limits: Limits) -> tuple[Status, ProgramError, str]:
@@ -52,7 +53,7 @@ def _out_of_memory(limits: Limits) -> ProgramError:
     return ProgramError("MemoryError", message, wall="kernel")
 
 
-def _error(error: JsonObject, *, denied: bool) -> ProgramError:
+def _error(error: JsonObject) -> ProgramError:
     """The guest's description, with nothing but what it may say and in bounds."""
     line, excerpt, code = error.get("line"), error.get("excerpt"), error.get("code")
     return ProgramError(
@@ -61,5 +62,5 @@ def _error(error: JsonObject, *, denied: bool) -> ProgramError:
         line=line if type(line) is int else None,
         excerpt=excerpt[:2000] if isinstance(excerpt, str) else None,
         code=code[:100] if isinstance(code, str) else None,
-        wall="language" if denied else None,
+        wall="kernel" if error.get("wall") == "kernel" else "language" if error.get("wall") == "language" else None,
     )

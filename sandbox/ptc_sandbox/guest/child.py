@@ -7,6 +7,7 @@ to the frame that says so and kills the process, whatever still runs in it.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -123,21 +124,33 @@ def _run_unrestricted(code: str, world: World, loop: ProgramLoop, tools: Mapping
 
 def _failure(error: BaseException, code: str) -> dict[str, Any]:
     """How an exception is told: bounded, by the program's own lines, without a path of this machine."""
-    if isinstance(error, (SyntaxError, PolicyViolation, ForgottenAwait)) and getattr(error, "lineno", None):
-        line = error.lineno  # type: ignore[union-attr]
-    else:
-        line = getattr(error, "line", None) if isinstance(error, PolicyViolation) else None
-        line = line or source.failing_line(error.__traceback__)
+    line = getattr(error, "lineno", None) or getattr(error, "line", None)
+    if type(line) is not int or not isinstance(error, (SyntaxError, PolicyViolation, ForgottenAwait)):
+        line = source.failing_line(error.__traceback__)
+    wall = _wall(error)
     return {
-        "status": "denied" if isinstance(error, PolicyViolation) else "raised",
+        "status": "denied" if wall else "raised",
         "error": {
-            "type": type(error).__name__[:100].encode("utf-8", "replace").decode(),
-            "code": str(getattr(error, "code", ""))[:100] if isinstance(error, (PolicyViolation, ToolError)) else None,
-            "message": _message(error)[:_MESSAGE_CHARS].encode("utf-8", "replace").decode(),
+            "type": _text(type(error).__name__, 100),
+            "code": _text(str(getattr(error, "code", wall)), 100) if wall or isinstance(error, ToolError) else None,
+            "message": _text(_message(error), _MESSAGE_CHARS),
             "line": line,
             "excerpt": source.excerpt(code, line),
+            "wall": wall,
         },
     }
+
+
+def _wall(error: BaseException) -> str | None:
+    """Which wall an uncaught error shows: the policy, or a system call that the kernel refused."""
+    if isinstance(error, PolicyViolation):
+        return "language"
+    refused = isinstance(error, PermissionError) and error.errno == errno.EPERM
+    return "kernel" if refused else None
+
+
+def _text(text: str, limit: int) -> str:
+    return text[:limit].encode("utf-8", "replace").decode()
 
 
 def _message(error: BaseException) -> str:

@@ -34,6 +34,7 @@ CHANNEL_FD = 3
 def main(control_fd: int) -> None:
     """Serve until the host closes the socket. The first message says what to enforce."""
     warnings.simplefilter("ignore")
+    os.environ.clear()
     _reserve_channel_fd()
     control = socket.socket(fileno=control_fd)
     config = json.loads(control.recv(1 << 16))
