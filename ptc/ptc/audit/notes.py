@@ -17,6 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ptc.audit.errors import AuditKeyError
+from ptc.audit.keys import Key
 
 _ED25519: Final = b"\x01"
 _DASH: Final = "\u2014"
@@ -54,6 +55,11 @@ class Signer:
         text = checkpoint.text()
         signature = base64.b64encode(self._hash + self._key.sign(text.encode())).decode()
         return f"{text}\n{_DASH} {self._name} {signature}\n"
+
+
+def verifier_key(log_id: str, key: Key) -> str:
+    """The public half of a signing key, as a verifier key for that log."""
+    return Signer(origin(log_id), key.secret).verifier_key
 
 
 class Verifier:

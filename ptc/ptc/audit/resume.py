@@ -104,5 +104,6 @@ def _tree(first: dict[str, object], line: bytes) -> tuple[Frontier, int]:
 
 
 def _is_clean(records: list[dict[str, object]]) -> bool:
-    ends = [record["type"] for record in records[-2:]]
-    return "audit.closed" in ends
+    data = records[-1].get("data")
+    reason = data.get("reason") if isinstance(data, dict) else None
+    return records[-1]["type"] == "audit.closed" or reason == "closed"

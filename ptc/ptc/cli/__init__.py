@@ -1,0 +1,67 @@
+"""The command line `ptc`. Importing it is light, so that `ptc --help` is fast: commands load what they need.
+
+It only parses and prints; what a command does lives in the packages. Whatever a model or a tool wrote is
+shown as text, never as markup or as terminal control.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, NoReturn
+
+import typer
+
+from ptc.cli import audit, exec
+
+app = typer.Typer(
+    name="ptc",
+    help="Run programs that call tools, and look at what happened.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from ptc._version import __version__
+
+        typer.echo(f"ptc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Programmatic tool calling: a model writes a program, the program calls tools."""
+
+
+app.command("exec")(exec.exec_program)
+app.add_typer(audit.app, name="audit")
+if find_spec("ptc.cli.tools") is not None:
+    app.add_typer(import_module("ptc.cli.tools").app, name="tools")
+
+
+def main() -> NoReturn:
+    """The entry point. An error of ours is one line that says what to do, and exit status 2."""
+    import sys
+
+    from ptc.cli.console import complain
+    from ptc_tools.errors import PtcError
+
+    try:
+        app(standalone_mode=True)
+    except PtcError as error:
+        complain(error.message)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader went away (`ptc audit tail | head`): nothing to say, and nobody to say it to.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(0)

@@ -1,0 +1,132 @@
+"""Reads a log, both forms and every file of it, without touching it and without a key.
+
+It gives lines as they are on disk, damaged ones included: what they mean, and whether they are what was
+written, is for `verify` to say.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from ptc.audit.errors import AuditCorrupt, RecordNotFound
+from ptc.audit.store import segments, suffix_kind
+
+Record: TypeAlias = dict[str, Any]
+"""One record, parsed. Its members are described in docs/audit.md."""
+
+
+class Line(NamedTuple):
+    """One record's bytes. `number` is its line in the file, or its row in the database, from 1."""
+
+    file: Path
+    number: int
+    data: bytes
+    columns: tuple[object, ...] | None = None
+    torn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file that could not be read on."""
+
+    file: Path
+    reason: str
+
+
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """The files of the log, oldest first. Raises RecordNotFound where there is none."""
+    log = Path(path)
+    suffix_kind(log)
+    found = segments(log) if log.parent.is_dir() else []
+    if not found:
+        raise RecordNotFound(f"there is no audit log at {log}")
+    return found
+
+
+def lines(path: str | os.PathLike[str]) -> Iterator[Line | Damage]:
+    """Every line of every file, in the order in which the log has them."""
+    for file in files_of(path):
+        yield from _json_lines(file) if file.suffix == ".jsonl" else _rows(file)
+
+
+def records(path: str | os.PathLike[str]) -> Iterator[Record]:
+    """Every whole record, parsed. Raises AuditCorrupt at one that cannot be read."""
+    for line in lines(path):
+        if isinstance(line, Damage):
+            raise AuditCorrupt(f"{line.file}: {line.reason}; `ptc audit verify` says more")
+        if line.torn:
+            return
+        yield parse(line)
+
+
+def parse(line: Line) -> Record:
+    try:
+        record = json.loads(line.data)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict):
+        raise AuditCorrupt(
+            f"{line.file}, record {line.number} is no JSON object; `ptc audit verify` says more"
+        )
+    return record
+
+
+def is_being_written(path: str | os.PathLike[str]) -> bool:
+    """Whether a living writer holds the log."""
+    log = Path(path)
+    try:
+        fd = os.open(log.with_name(log.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def connect(file: Path) -> sqlite3.Connection:
+    """A database of a log, for reading alone. Also where its folder cannot be written to."""
+    uri = file.resolve().as_uri()
+    try:
+        db = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
+        try:
+            db.execute("SELECT seq FROM records LIMIT 1").fetchall()
+        except sqlite3.DatabaseError:
+            db.close()
+            raise
+    except sqlite3.OperationalError:
+        db = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+    db.text_factory = bytes
+    return db
+
+
+def _json_lines(file: Path) -> Iterator[Line]:
+    with file.open("rb", buffering=1 << 20) as stream:
+        for number, data in enumerate(stream, 1):
+            if data.endswith(b"\n"):
+                yield Line(file, number, data[:-1])
+            else:
+                yield Line(file, number, data, torn=True)
+
+
+def _rows(file: Path) -> Iterator[Line | Damage]:
+    try:
+        with closing(connect(file)) as db:
+            rows = db.execute(
+                "SELECT record, seq, at, type, run, tool, caller, status, arguments FROM records ORDER BY seq"
+            )
+            for number, row in enumerate(rows, 1):
+                yield Line(file, number, row[0], row[1:])
+    except sqlite3.DatabaseError as error:
+        yield Damage(file, f"the database cannot be read: {error}")
