@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from ptc_sandbox.journal import JournalHeader
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramResult
-from ptc_tools.call import JsonObject
+from ptc_sandbox.stubs import ToolStub
+from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import RunContext
 from ptc_tools.record import Recorder
 
@@ -25,9 +26,19 @@ class Recording:
     recorder: Recorder | None
     run: RunContext
     caller_id: str
+    code: str = ""
+    stubs: tuple[ToolStub, ...] = ()
 
-    async def started(self, code: str, header: JournalHeader, limits: Limits, confinement: str) -> None:
+    async def started(
+        self,
+        code: str,
+        header: JournalHeader,
+        limits: Limits,
+        confinement: str,
+        stubs: tuple[ToolStub, ...] = (),
+    ) -> None:
         """Durable before the program gets a process. Raises what the recorder raises: then nothing runs."""
+        self.code, self.stubs = code, stubs
         await self._event(
             "program.started",
             {
@@ -60,8 +71,19 @@ class Recording:
                 "error_type": error.type if error else None,
                 "message": error.message if error else None,
                 "line": error.line if error else None,
+                "replay": self._replay(result),
             },
         )
+
+    def _replay(self, result: ProgramResult) -> JsonObject | None:
+        """What an auditor needs to run the program again. A log seals it, or leaves it out; it never shows it."""
+        if self.recorder is None:
+            return None
+        stubs: list[JsonValue] = [
+            [stub.program_name, stub.name, stub.namespace, list(stub.parameters), stub.doc]
+            for stub in self.stubs
+        ]
+        return {"code": self.code, "stubs": stubs, "journal": result.journal.to_json()}
 
     async def refused(self, name: str, line: int | None) -> None:
         """Somebody inside the program's reach tried to change the tools."""

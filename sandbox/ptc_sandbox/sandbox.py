@@ -104,7 +104,7 @@ class Sandbox:
         program = self._program(code, stubs_of(catalog), journal, header, "real")
         context.programs.open(recording.caller_id)
         try:
-            await recording.started(code, program.header, self.limits, self.confinement.name)
+            await recording.started(code, program.header, self.limits, self.confinement.name, program.stubs)
             execution = await self._execute(program, journal, serving.on_event)
             result = await serving.until_end(execution)
             await recording.finished(result)
@@ -248,7 +248,9 @@ class Sandbox:
 
 def programmatic_catalog(tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
     """A catalog of tools that programs may call. A tool that does not say so is refused here, by name."""
-    made = [item if isinstance(item, Tool) else tool(item, allowed_callers=["programmatic"]) for item in tools]
+    made = [
+        item if isinstance(item, Tool) else tool(item, allowed_callers=["programmatic"]) for item in tools
+    ]
     for item in made:
         if "programmatic" not in item.contract.allowed_callers:
             raise RegistrationError(
