@@ -76,7 +76,7 @@ class Recording:
         )
 
     def _replay(self, result: ProgramResult) -> JsonObject | None:
-        """What an auditor needs to run the program again. A log seals it, or leaves it out; it never shows it."""
+        """What an auditor needs to run the program again. A log encrypts it or leaves it out."""
         if self.recorder is None:
             return None
         stubs: list[JsonValue] = [
