@@ -1,0 +1,258 @@
+"""Programmatic tool calling: a model writes a program, it calls your tools, only its result goes back.
+
+The public API, by name. Nothing is imported before it is used: `import ptc` is light, and the parts that
+need the SDK, a sandbox or a terminal load when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ptc._version import __version__
+
+if TYPE_CHECKING:
+    from ptc.audit import AuditLog
+    from ptc.choice import ToolChoice
+    from ptc.control import FailRun, TerminateRun
+    from ptc.conversation import Conversation
+    from ptc.errors import (
+        ConfigurationError,
+        CredentialsMissing,
+        CredentialsRejected,
+        DeploymentNotFound,
+        EndpointError,
+        EndpointTimeout,
+        EndpointUnreachable,
+        InvalidInput,
+        InvalidOutput,
+        LimitExceeded,
+        LocalProtocolError,
+        ProgramsUnsupported,
+        RateLimited,
+        ReasoningNotReplayable,
+        RemoteProtocolError,
+        RequestLimitExceeded,
+        RequestRejected,
+        ResponseCut,
+        ResponseFailed,
+        ResponseIncomplete,
+        RunError,
+        RunTerminated,
+        ServerFailed,
+        ToolCallFailed,
+        UnansweredCalls,
+    )
+    from ptc.events import Commentary, Finished, ProgramClosed, ProgramOpened, ProgramPaused, Refused
+    from ptc.handlers import ClientTool, client_tool
+    from ptc.limits import Limits
+    from ptc.progress import CallFinished, CallStarted, RequestSent, RunEvent, RunFinished, RunStarted
+    from ptc.providers.clients import azure_client, openai_client
+    from ptc.result import CallReport, ProgramReport, RunResult
+    from ptc.retry import RetryPolicy
+    from ptc.runner import Runner
+    from ptc.stream import RunStream
+    from ptc.streaming import ReasoningDelta, RefusalDelta, TextDelta
+    from ptc.usage import Usage
+    from ptc_sandbox import CodeAct, Sandbox
+    from ptc_tools.call import Call, Direct, Program
+    from ptc_tools.catalog import Catalog
+    from ptc_tools.context import RunContext, ToolContext
+    from ptc_tools.contract import Contract
+    from ptc_tools.errors import (
+        DuplicateTool,
+        HostControlFlow,
+        InvalidJson,
+        InvalidName,
+        InvalidSchema,
+        InvalidSignature,
+        PtcError,
+        RegistrationError,
+        ToolCallError,
+    )
+    from ptc_tools.experimental import ExperimentalWarning
+    from ptc_tools.invoke import Invoker
+    from ptc_tools.middleware import Invocation, Middleware, Next
+    from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
+    from ptc_tools.policy import Approver, Policy
+    from ptc_tools.record import Recorder
+    from ptc_tools.tool import Tool, define_tool, tool
+
+_HOME = {
+    "ptc.audit": ("AuditLog",),
+    "ptc.choice": ("ToolChoice",),
+    "ptc.control": ("FailRun", "TerminateRun"),
+    "ptc.conversation": ("Conversation",),
+    "ptc.errors": (
+        "ConfigurationError",
+        "CredentialsMissing",
+        "CredentialsRejected",
+        "DeploymentNotFound",
+        "EndpointError",
+        "EndpointTimeout",
+        "EndpointUnreachable",
+        "InvalidInput",
+        "InvalidOutput",
+        "LimitExceeded",
+        "LocalProtocolError",
+        "ProgramsUnsupported",
+        "RateLimited",
+        "ReasoningNotReplayable",
+        "RemoteProtocolError",
+        "RequestLimitExceeded",
+        "RequestRejected",
+        "ResponseCut",
+        "ResponseFailed",
+        "ResponseIncomplete",
+        "RunError",
+        "RunTerminated",
+        "ServerFailed",
+        "ToolCallFailed",
+        "UnansweredCalls",
+    ),
+    "ptc.events": ("Commentary", "Finished", "ProgramClosed", "ProgramOpened", "ProgramPaused", "Refused"),
+    "ptc.handlers": ("ClientTool", "client_tool"),
+    "ptc.limits": ("Limits",),
+    "ptc.progress": ("CallFinished", "CallStarted", "RequestSent", "RunEvent", "RunFinished", "RunStarted"),
+    "ptc.providers.clients": ("azure_client", "openai_client"),
+    "ptc.result": ("CallReport", "ProgramReport", "RunResult"),
+    "ptc.retry": ("RetryPolicy",),
+    "ptc.runner": ("Runner",),
+    "ptc.stream": ("RunStream",),
+    "ptc.streaming": ("ReasoningDelta", "RefusalDelta", "TextDelta"),
+    "ptc.usage": ("Usage",),
+    "ptc_sandbox": ("CodeAct", "Sandbox"),
+    "ptc_tools.call": ("Call", "Direct", "Program"),
+    "ptc_tools.catalog": ("Catalog",),
+    "ptc_tools.context": ("RunContext", "ToolContext"),
+    "ptc_tools.contract": ("Contract",),
+    "ptc_tools.errors": (
+        "DuplicateTool",
+        "HostControlFlow",
+        "InvalidJson",
+        "InvalidName",
+        "InvalidSchema",
+        "InvalidSignature",
+        "PtcError",
+        "RegistrationError",
+        "ToolCallError",
+    ),
+    "ptc_tools.experimental": ("ExperimentalWarning",),
+    "ptc_tools.invoke": ("Invoker",),
+    "ptc_tools.middleware": ("Invocation", "Middleware", "Next"),
+    "ptc_tools.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success"),
+    "ptc_tools.policy": ("Approver", "Policy"),
+    "ptc_tools.record": ("Recorder",),
+    "ptc_tools.tool": ("Tool", "define_tool", "tool"),
+}
+"""Where each public name lives. To add one: here, in `__all__`, and in the block for type checkers above."""
+
+_ELSEWHERE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Approver",
+    "AuditLog",
+    "Call",
+    "CallFinished",
+    "CallReport",
+    "CallStarted",
+    "Cancelled",
+    "Catalog",
+    "ClientTool",
+    "CodeAct",
+    "Commentary",
+    "ConfigurationError",
+    "Contract",
+    "Conversation",
+    "CredentialsMissing",
+    "CredentialsRejected",
+    "Denied",
+    "DeploymentNotFound",
+    "Direct",
+    "DuplicateTool",
+    "EndpointError",
+    "EndpointTimeout",
+    "EndpointUnreachable",
+    "ExperimentalWarning",
+    "FailRun",
+    "Failure",
+    "Finished",
+    "HostControlFlow",
+    "InvalidInput",
+    "InvalidJson",
+    "InvalidName",
+    "InvalidOutput",
+    "InvalidSchema",
+    "InvalidSignature",
+    "Invocation",
+    "Invoker",
+    "LimitExceeded",
+    "Limits",
+    "LocalProtocolError",
+    "Middleware",
+    "Next",
+    "Outcome",
+    "Policy",
+    "Program",
+    "ProgramClosed",
+    "ProgramOpened",
+    "ProgramPaused",
+    "ProgramReport",
+    "ProgramsUnsupported",
+    "PtcError",
+    "RateLimited",
+    "ReasoningDelta",
+    "ReasoningNotReplayable",
+    "Recorder",
+    "RefusalDelta",
+    "Refused",
+    "RegistrationError",
+    "RemoteProtocolError",
+    "RequestLimitExceeded",
+    "RequestRejected",
+    "RequestSent",
+    "ResponseCut",
+    "ResponseFailed",
+    "ResponseIncomplete",
+    "RetryPolicy",
+    "RunContext",
+    "RunError",
+    "RunEvent",
+    "RunFinished",
+    "RunResult",
+    "RunStarted",
+    "RunStream",
+    "RunTerminated",
+    "Runner",
+    "Sandbox",
+    "ServerFailed",
+    "Success",
+    "TerminateRun",
+    "TextDelta",
+    "Tool",
+    "ToolCallError",
+    "ToolCallFailed",
+    "ToolChoice",
+    "ToolContext",
+    "UnansweredCalls",
+    "Usage",
+    "__version__",
+    "azure_client",
+    "client_tool",
+    "define_tool",
+    "openai_client",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> object:
+    module = _ELSEWHERE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

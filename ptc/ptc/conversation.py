@@ -204,7 +204,7 @@ class Conversation:
         self._step(Step.GIVEN_UP)
 
     def forget_server_state(self) -> bool:
-        """After `previous_response_not_found`: the full input goes next; False if we do not hold all of it."""
+        """After `previous_response_not_found`: the full input goes next, if we hold all of it."""
         if (
             self.mode != "previous_response"
             or self.previous_response_id is None
@@ -251,7 +251,7 @@ class Conversation:
                 "the history can be replaced only where we hold it, and while no call and no program is open"
             )
         self._refuse_dangling(items)
-        self.history = list(items)
+        self.history[:] = items
 
     # Inside
 

@@ -1,4 +1,4 @@
-"""The errors of the loop. Each has a stable `code`, says what to do, and derives from `PtcError` of ptc_tools.
+"""The errors of the loop: each has a stable `code`, says what to do, and derives from `PtcError`.
 
 PtcError
  ├── LocalProtocolError            the application misused the API            (also a RuntimeError)
@@ -37,7 +37,8 @@ from ptc_tools.errors import PtcError, ToolCallError
 
 if TYPE_CHECKING:
     from ptc.usage import Usage
-    from ptc_tools.call import JsonObject
+    from ptc_tools.call import Call, JsonObject
+    from ptc_tools.outcome import Outcome
 
 __all__ = [
     "ConfigurationError",
@@ -65,6 +66,7 @@ __all__ = [
     "RunTerminated",
     "ServerFailed",
     "ToolCallError",
+    "ToolCallFailed",
     "UnansweredCalls",
 ]
 
@@ -198,6 +200,17 @@ class RunTerminated(RunError):
     """Middleware failed the run: calls of the batch that still ran were cancelled, and answered."""
 
     code = "run_terminated"
+
+
+class ToolCallFailed(RunError, ToolCallError):
+    """A call of the run did not succeed; its batch was answered, and `outcome` says how it ended."""
+
+    code = "tool_call_error"
+
+    def __init__(self, message: str, *, call: Call, outcome: Outcome) -> None:
+        RunError.__init__(self, message, call_id=call.call_id)
+        self.call = call
+        self.outcome = outcome
 
 
 class EndpointError(RunError):

@@ -93,8 +93,9 @@ def caller_of(item: JsonObject) -> Caller:
 def call_of(item: JsonObject) -> Call:
     """The call that an item asks for, in the words of the one path.
 
-    For calls other than functions, the arguments are the item's own object (see `CLIENT_TOOLS` in
-    `ptc.handlers` for what each handler gets). Raises RemoteProtocolError when there is no call id.
+    Calls other than functions and custom tools go by their item type, and their arguments are
+    `{"request": the item's own fields}` (see `ptc.handlers`). Raises RemoteProtocolError without a
+    call id.
     """
     kind = item_type(item)
     call_id = call_key(item)
@@ -103,14 +104,14 @@ def call_of(item: JsonObject) -> Call:
         call_id = own if isinstance(own, str) else None
     if call_id is None:
         raise RemoteProtocolError(f"a {kind} item came without a call id, so that it cannot be answered")
-    namespace = item.get("namespace")
-    name = item.get("name")
+    named = kind in ("function_call", "custom_tool_call")
+    namespace, name = item.get("namespace"), item.get("name")
     return Call(
         call_id=call_id,
-        name=name if isinstance(name, str) else kind.removesuffix("_call"),
+        name=name if named and isinstance(name, str) else kind,
         arguments=_arguments_of(kind, item),
         caller=caller_of(item),
-        namespace=namespace if isinstance(namespace, str) else None,
+        namespace=namespace if named and isinstance(namespace, str) else None,
     )
 
 
@@ -122,8 +123,8 @@ def _arguments_of(kind: str, item: JsonObject) -> str | JsonObject | None:
         return f"({type(arguments).__name__} instead of JSON text)"  # malformed on purpose: it must not run
     if kind == "custom_tool_call":
         return {"input": item.get("input")}
-    hidden = ("type", "id", "call_id", "caller", "status", "created_by", "namespace")
-    return {key: value for key, value in item.items() if key not in hidden}
+    hidden = ("type", "id", "call_id", "caller", "status", "created_by")
+    return {"request": {key: value for key, value in item.items() if key not in hidden}}
 
 
 def for_request(item: JsonObject) -> JsonObject:

@@ -40,7 +40,7 @@ class Limits:
 class Spent:
     """The counters of one run. Every call is admitted here once, before it runs."""
 
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     requests: int = 0
     calls: int = 0
     failing_batches: int = 0

@@ -1,1 +1,1 @@
-"""How the loop reaches a service that speaks the Responses API: the seam, and the `openai` client behind it."""
+"""How the loop reaches a service that speaks the Responses API: the seam, and the `openai` client."""

@@ -60,7 +60,7 @@ def openai_client(api_key: str | None = None, *, base_url: str | None = None, **
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if not key:
         raise CredentialsMissing(
-            "no OpenAI key: set OPENAI_API_KEY, or give openai_client(api_key=…); for Azure use azure_client()"
+            "no OpenAI key: set OPENAI_API_KEY, or give openai_client(api_key=…); Azure: azure_client()"
         )
     from openai import AsyncOpenAI
 

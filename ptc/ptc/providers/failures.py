@@ -40,7 +40,7 @@ _PROGRAM_WORDS = ("programmatic_tool_calling", "allowed_callers", "programmatic 
 
 
 def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception:
-    """The loop's error for whatever a client raised; what is not the service's or the network's stays itself."""
+    """The loop's error for what a client raised; what is not the service's or the network's stays itself."""
     if isinstance(error, PtcError):
         return error
     status = getattr(error, "status_code", None)
@@ -49,7 +49,7 @@ def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception
     names = {cls.__name__ for cause in _chain(error) for cls in type(cause).__mro__}
     if names & _BEFORE_SENDING:
         return EndpointUnreachable(
-            f"no connection to {_address(error)}: check the endpoint's address and that the service is running"
+            f"no connection to {_address(error)}: check the address, and that the service is running"
         )
     if "APITimeoutError" in names or "TimeoutException" in names or isinstance(error, TimeoutError):
         return EndpointTimeout(
@@ -64,7 +64,7 @@ def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception
     if any(type(cause).__module__.startswith("azure.") for cause in _chain(error)):
         return CredentialsRejected(
             "Microsoft Entra ID gave no token: sign in (`az login`), or give a managed identity, or pass "
-            f"api_key= to azure_client(); it says: {str(error).splitlines()[0][:300] if str(error) else 'nothing'}"
+            f"api_key= to azure_client(); it says: {(str(error).splitlines() or ['nothing'])[0][:300]}"
         )
     openai = sys.modules.get("openai")
     if openai is not None and isinstance(error, openai.OpenAIError):

@@ -36,8 +36,8 @@ def endpoint_of(client: object) -> Endpoint:
     if callable(getattr(getattr(client, "responses", None), "create", None)):
         return LookalikeEndpoint(client)
     raise ConfigurationError(
-        f"client= is a {type(client).__name__}; give an openai client: ptc.azure_client(), ptc.openai_client(), "
-        "or an AsyncOpenAI or OpenAI of your own"
+        f"client= is a {type(client).__name__}; give an openai client: ptc.azure_client(), "
+        "ptc.openai_client(), or an AsyncOpenAI or OpenAI of your own"
     )
 
 

@@ -1,0 +1,188 @@
+"""Runs the calls of one response: at once, within a bound, each answered exactly once whatever happens.
+
+It is told the pending calls and the step's snapshot. It never runs a call of a batch that was cut short,
+never runs an executed call again, and never leaves one without an outcome: not when a sibling ends the run,
+not when the run is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ptc.choice import ToolChoice
+from ptc.control import FailRun, TerminateRun
+from ptc.events import PendingCall
+from ptc.reporting import RunReporter
+from ptc.toolbox import Step
+from ptc_tools import strict_json
+from ptc_tools.call import Call, Caller
+from ptc_tools.context import RunContext
+from ptc_tools.errors import HostControlFlow, InvalidJson
+from ptc_tools.invoke import Invoker
+from ptc_tools.outcome import Cancelled, Denied, Outcome
+
+_Key: TypeAlias = tuple[str, str, str | None, str, object, Caller]
+
+
+class Ledger:
+    """What was executed in this run, by the whole identity of a call (wire.md, rules 14 and 15).
+
+    The same call again gets the same outcome and does not run; a call that reuses a call id with another
+    name, caller or other arguments inherits nothing.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, list[tuple[_Key, Outcome]]] = {}
+
+    def find(self, kind: str, call: Call) -> Outcome | None:
+        known = self._by_id.get(call.call_id)
+        if known is None:
+            return None
+        key = _key(kind, call)
+        return next((outcome for other, outcome in known if other == key), None)
+
+    def put(self, kind: str, call: Call, outcome: Outcome) -> None:
+        if not isinstance(outcome, Denied):  # what never ran may be asked again
+            self._by_id.setdefault(call.call_id, []).append((_key(kind, call), outcome))
+
+
+def _key(kind: str, call: Call) -> _Key:
+    arguments: object = call.arguments
+    try:
+        value = strict_json.loads(arguments) if isinstance(arguments, str) else arguments
+        arguments = strict_json.canonical(value)
+    except InvalidJson:
+        arguments = str(arguments)
+    return (call.call_id, kind, call.namespace, call.name, arguments, call.caller)
+
+
+@dataclass(slots=True)
+class BatchResult:
+    """Outcomes by call id; `stop` is what a middleware or tool raised to end the run, if one did."""
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    stop: HostControlFlow | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """One response's calls. `open_before`: hosted programs that were open when the request was sent."""
+
+    step: Step
+    functions: Invoker
+    handlers: Invoker
+    run: RunContext
+    reporter: RunReporter
+    ledger: Ledger
+    choice: ToolChoice
+    open_before: tuple[str, ...]
+    loaded: Callable[[str | None, str], bool]
+    settled: Callable[[Call, Outcome], None]
+    limit: int
+    result: BatchResult = field(default_factory=BatchResult)
+    _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def execute(self, pending: Sequence[PendingCall]) -> BatchResult:
+        """Runs them all. When cancelled, every outcome is in `result` by the time CancelledError leaves."""
+        gate = asyncio.Semaphore(self.limit)
+        try:
+            if len(pending) == 1:
+                await self._one(pending[0], gate)
+            else:
+                for call in pending:
+                    task = asyncio.create_task(self._one(call, gate))
+                    self._running[call.call.call_id] = task
+                await asyncio.gather(*self._running.values())
+        except BaseException:
+            await self._stop_running()
+            raise
+        finally:
+            for call in pending:
+                if call.call.call_id not in self.result.outcomes:
+                    self._settle(call, Cancelled("the call was cancelled with its run"))
+        return self.result
+
+    async def _one(self, pending: PendingCall, gate: asyncio.Semaphore) -> None:
+        call = pending.call
+        try:
+            async with gate:
+                known = self.ledger.find(pending.kind, call)
+                if known is not None:
+                    self.result.outcomes[call.call_id] = known
+                    self.reporter.note(call, known, reused=True)
+                    await self.reporter.event("call.reused", {"call_id": call.call_id}, self.run)
+                    return
+                outcome = await self._invoke(pending)
+                self._settle(pending, outcome)
+        except TerminateRun as stop:
+            self.result.stop = self.result.stop or stop
+            outcome = stop.outcome or Cancelled("the run was ended before the call gave a result")
+            self._settle(pending, outcome)
+        except FailRun as stop:
+            self.result.stop = stop
+            self._settle(pending, Cancelled(f"the run was failed: {stop.message}"))
+            for call_id, task in self._running.items():
+                if call_id != call.call_id:
+                    task.cancel()
+        except HostControlFlow as stop:
+            self.result.stop = self.result.stop or stop
+            self._settle(pending, Cancelled("the run was suspended"))
+        except asyncio.CancelledError:
+            self._settle(pending, Cancelled())
+            if not isinstance(self.result.stop, FailRun):
+                raise
+
+    async def _invoke(self, pending: PendingCall) -> Outcome:
+        call = pending.call
+        invoker = self.functions if pending.kind == "function_call" else self.handlers
+        refusal = self._refusal(pending)
+        if refusal is not None:
+            contract = self.step.contract(pending.kind, call.namespace, call.name)
+            return await invoker.deny(call, contract, refusal, self.run)
+        return await invoker.invoke(call, self.run)
+
+    def _refusal(self, pending: PendingCall) -> Denied | None:
+        """What the loop itself forbids, before the one path is asked."""
+        call = pending.call
+        if not pending.whole:
+            return Denied(
+                "incomplete_response", "the response was cut short, so none of its calls ran; ask again"
+            )
+        found = self.step.resolve(pending.kind, call.namespace, call.name)
+        if found is None:
+            return _nobody(pending) if pending.kind != "function_call" else None
+        if found.contract.defer_loading and not self.loaded(call.namespace, call.name):
+            return Denied(
+                "not_admitted", f"{call.qualified_name} is not loaded yet: find it with tool search first"
+            )
+        ruled_out = self.choice.refusal(pending.kind, call, self.step, self.open_before)
+        return None if ruled_out is None else Denied("not_admitted", ruled_out)
+
+    def _settle(self, pending: PendingCall, outcome: Outcome) -> None:
+        if pending.call.call_id in self.result.outcomes:
+            return
+        self.result.outcomes[pending.call.call_id] = outcome
+        self.ledger.put(pending.kind, pending.call, outcome)
+        self.reporter.note_missing(pending.call, outcome)
+        self.settled(pending.call, outcome)
+
+    async def _stop_running(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+
+def _nobody(pending: PendingCall) -> Denied:
+    kind = pending.kind
+    if kind == "mcp_approval_request":
+        return Denied("not_approved", "this application approves no remote calls: it has no handler for them")
+    what = f"custom tool {pending.call.qualified_name!r}" if kind == "custom_tool_call" else kind
+    return Denied("unknown_tool", f"this application has no handler for {what}")
+
+
+def failing(outcomes: Mapping[str, Outcome]) -> bool:
+    """Whether no call of a batch succeeded."""
+    return bool(outcomes) and all(outcome.status != "success" for outcome in outcomes.values())

@@ -1,0 +1,244 @@
+"""Which tools a run offers: a list of its own that running tools may change, and the rules of changing it.
+
+A run starts from the runner's set and never touches it. Changes show at once in the live list and reach the
+model with the next request; a call that fails takes its own changes back. It never lets a program that runs
+here change anything, nor the programs tool change while a program is open.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, overload
+
+from ptc.handlers import ClientTool
+from ptc.toolbox import (
+    HOSTED_PROGRAMS,
+    Entry,
+    ProgramsMode,
+    as_entry,
+    entry_name,
+    is_programs_tool,
+    program_only,
+)
+from ptc_tools.call import Call, Program
+from ptc_tools.catalog import Catalog
+from ptc_tools.errors import DuplicateTool
+from ptc_tools.tool import Tool
+
+_Change: TypeAlias = tuple[str, int, Entry]  # ("added" | "removed", position, entry)
+
+
+class LiveTools(Sequence[object]):
+    """A read-only view of the list as it is at the moment of looking."""
+
+    def __init__(self, exposure: LiveExposure) -> None:
+        self._exposure = exposure
+
+    @overload
+    def __getitem__(self, index: int) -> object: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[object]: ...
+    def __getitem__(self, index: int | slice) -> object:
+        return self._exposure.entries[index]
+
+    def __len__(self) -> int:
+        return len(self._exposure.entries)
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self._exposure.entries)
+
+    def __contains__(self, item: object) -> bool:
+        return any(entry is item for entry in self._exposure.entries) or item in self.names
+
+    @property
+    def names(self) -> list[str]:
+        """Qualified names, in order."""
+        return [_qualified(entry) for entry in self._exposure.entries]
+
+    def __repr__(self) -> str:
+        return f"<LiveTools {self.names}>"
+
+
+class LiveExposure:
+    """The exposure of one run. `programs`: how they run; `open_programs` asks which hosted ones are open."""
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        *,
+        programs: ProgramsMode | None,
+        open_programs: Callable[[], Sequence[str]] = tuple,
+        functions: Mapping[object, Entry] | None = None,
+    ) -> None:
+        self._entries: tuple[Entry, ...] = tuple(entries)
+        self.programs = programs
+        self._open_programs = open_programs
+        self._of_function: dict[object, Entry] = dict(functions or {})
+        self._changes: dict[tuple[str, int], list[_Change]] = {}
+        self._retired: list[Entry] = []
+        self._lock = threading.RLock()
+        self._live = LiveTools(self)
+        self.version = 0
+        self.hosted_tool = programs == "hosted"
+
+    @property
+    def tools(self) -> LiveTools:
+        return self._live
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self._entries
+
+    @property
+    def still_callable(self) -> tuple[Entry, ...]:
+        """Removed while a program was open that could call them: they stay on the wire, and are denied."""
+        if not self._open_programs():
+            self._retired.clear()
+        return tuple(self._retired)
+
+    def add(self, call: Call, tools: object) -> None:
+        """See `ToolContext.add_tools`."""
+        self._refuse_local_program(call, "add_tools")
+        with self._lock:
+            entries, adds_programs = self._read(tools)
+            new: list[Entry] = []
+            for entry in entries:
+                self._check_new(entry, [*self._entries, *new])
+                if not any(entry is known for known in (*self._entries, *new)):
+                    new.append(entry)
+            Catalog(tool for tool in (*self._entries, *new) if isinstance(tool, Tool))  # names in programs
+            if adds_programs:
+                self._set_hosted_tool(True)
+            for entry in new:
+                self._note(call, ("added", len(self._entries), entry))
+                self._entries = (*self._entries, entry)
+                self._retired = [kept for kept in self._retired if entry_name(kept) != entry_name(entry)]
+            self.version += 1
+
+    def remove(self, call: Call, tools: object) -> None:
+        """See `ToolContext.remove_tools`."""
+        self._refuse_local_program(call, "remove_tools")
+        with self._lock:
+            wanted = [self._selector(one) for one in _several(tools)]
+            if any(select(_PROGRAMS_ENTRY) for select in wanted):
+                self._set_hosted_tool(False)
+            gone = [entry for entry in self._entries if any(select(entry) for select in wanted)]
+            for entry in gone:
+                self._note(call, ("removed", _position(self._entries, entry), entry))
+                self._entries = tuple(kept for kept in self._entries if kept is not entry)
+                if self._open_programs() and _callable_from_programs(entry):
+                    self._retired.append(entry)
+            self.version += 1
+
+    def settle(self, call: Call, succeeded: bool) -> None:
+        """The call ended: its changes stay, or are taken back without touching those of others."""
+        with self._lock:
+            changes = self._changes.pop(_id(call), [])
+            if succeeded or not changes:
+                return
+            for kind, position, entry in reversed(changes):
+                if kind == "added":
+                    self._entries = tuple(kept for kept in self._entries if kept is not entry)
+                elif not any(entry_name(kept) == entry_name(entry) for kept in self._entries):
+                    self._entries = (*self._entries[:position], entry, *self._entries[position:])
+                    self._retired = [kept for kept in self._retired if kept is not entry]
+            self.version += 1
+
+    # Inside
+
+    def _read(self, tools: object) -> tuple[list[Entry], bool]:
+        entries, adds_programs = [], False
+        for one in _several(tools):
+            entry = self._entry(one)
+            if is_programs_tool(entry):
+                adds_programs = True
+            else:
+                entries.append(entry)
+        return entries, adds_programs
+
+    def _entry(self, value: object) -> Entry:
+        if callable(value) and not isinstance(value, (Tool, ClientTool)):
+            known = self._of_function.get(value)
+            if known is None:
+                known = self._of_function[value] = as_entry(value)
+            return known
+        if isinstance(value, Mapping):
+            same = next(
+                (entry for entry in self._entries if isinstance(entry, dict) and entry == value), None
+            )
+            return same if same is not None else as_entry(value)
+        return as_entry(value)
+
+    def _check_new(self, entry: Entry, known: Sequence[Entry]) -> None:
+        name = entry_name(entry)
+        if any(other is not entry and entry_name(other) == name for other in known):
+            raise DuplicateTool(
+                f"another tool is called {_qualified(entry)!r}; remove it first, or rename one"
+            )
+        if program_only(entry) and self.programs != "hosted":
+            raise RuntimeError(
+                f"only programs could call {_qualified(entry)!r}, and a local program takes no further tools"
+                if self.programs == "local"
+                else f"only programs could call {_qualified(entry)!r}, and this run has none"
+            )
+
+    def _set_hosted_tool(self, present: bool) -> None:
+        if self.programs != "hosted":
+            if present:
+                raise RuntimeError(f'{HOSTED_PROGRAMS} goes with programs="hosted"')
+            return
+        if not present and self._open_programs():
+            raise RuntimeError(f"{HOSTED_PROGRAMS} cannot be removed while a program is open")
+        self.hosted_tool = present
+
+    def _selector(self, value: object) -> Callable[[Entry], bool]:
+        if isinstance(value, str):
+            return lambda entry: (
+                value in (_qualified(entry), entry_name(entry)[1] if entry_name(entry)[0] is None else "")
+            )
+        if isinstance(value, (Tool, ClientTool)):
+            return lambda entry: entry is value
+        if isinstance(value, Mapping) and isinstance(value.get("type"), str):
+            name = entry_name(as_entry(value))
+            return lambda entry: entry_name(entry) == name
+        if callable(value):
+            known = self._of_function.get(value)
+            return lambda entry: entry is known or (isinstance(entry, Tool) and entry.function is value)
+        raise TypeError(f"{type(value).__name__} is not a tool: give a name, a tool or the function of one")
+
+    def _refuse_local_program(self, call: Call, helper: str) -> None:
+        if self.programs == "local" and isinstance(call.caller, Program):
+            raise RuntimeError(
+                f"{helper}() is not possible in a call from a local program: its tools are fixed"
+            )
+
+    def _note(self, call: Call, change: _Change) -> None:
+        self._changes.setdefault(_id(call), []).append(change)
+
+
+_PROGRAMS_ENTRY: Entry = {"type": HOSTED_PROGRAMS}
+
+
+def _several(tools: object) -> list[object]:
+    if isinstance(tools, (list, tuple, set, frozenset)):
+        return list(tools)
+    return [tools]
+
+
+def _id(call: Call) -> tuple[str, int]:
+    return call.call_id, id(call)  # a reused call id is another call
+
+
+def _position(entries: Sequence[Entry], entry: Entry) -> int:
+    return next(index for index, known in enumerate(entries) if known is entry)
+
+
+def _qualified(entry: Entry) -> str:
+    return ".".join(part for part in entry_name(entry) if part)
+
+
+def _callable_from_programs(entry: Entry) -> bool:
+    from ptc.toolbox import callers_of
+
+    return "programmatic" in (callers_of(entry) or ())

@@ -1,0 +1,118 @@
+"""Listens to the one path for a run's own report, and passes everything on to the application's recorder.
+
+Because it stands where the audit record stands, no call escapes it, whoever made it. It decides nothing,
+and a recorder that refuses stays in charge: what it raises goes through.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ptc.result import CallReport, ProgramReport
+from ptc_tools import strict_json
+from ptc_tools.call import Call, JsonObject, JsonValue
+from ptc_tools.context import RunContext
+from ptc_tools.contract import Contract
+from ptc_tools.outcome import Denied, Outcome
+from ptc_tools.record import Recorder
+
+
+@dataclass(slots=True)
+class _Running:
+    call: Call
+    request: int
+    started_us: int
+    order: int
+    token: object
+
+
+class RunReporter:
+    """The recorder of one run. `heard` is told of each call's start and end, for streams."""
+
+    def __init__(
+        self,
+        recorder: Recorder | None,
+        *,
+        on_start: Callable[[Call], None] | None = None,
+        on_finish: Callable[[CallReport], None] | None = None,
+    ) -> None:
+        self.request = 0
+        self._recorder = recorder
+        self._on_start = on_start
+        self._on_finish = on_finish
+        self._reports: list[tuple[int, CallReport]] = []
+        self._order = 0
+        self._told: set[tuple[int, str]] = set()
+        self._programs: dict[str, ProgramReport] = {}
+
+    @property
+    def programs(self) -> tuple[ProgramReport, ...]:
+        """Every program so far, hosted and local, in the order in which they started."""
+        return tuple(self._programs.values())
+
+    @property
+    def calls(self) -> tuple[CallReport, ...]:
+        """Every call so far, in the order in which they started."""
+        return tuple(report for _, report in sorted(self._reports, key=lambda entry: entry[0]))
+
+    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
+        token = None
+        if self._recorder is not None:
+            token = await self._recorder.started(call, contract, arguments, run)
+        self._order += 1
+        if self._on_start is not None:
+            self._on_start(call)
+        return _Running(call, self.request, time.time_ns() // 1000, self._order, token)
+
+    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+        assert isinstance(token, _Running)
+        if self._recorder is not None:
+            await self._recorder.finished(token.token, outcome, duration_us)
+        report = CallReport(token.call, outcome, token.started_us, duration_us, token.request)
+        self._add(token.order, report)
+
+    async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
+        if self._recorder is not None:
+            await self._recorder.denied(call, contract, outcome, run)
+        self.note(call, outcome)
+
+    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        if self._recorder is not None:
+            await self._recorder.event(type, data, run)
+        if type == "program.started":
+            self._program_started(data)
+        elif type == "program.finished":
+            self._program_finished(data)
+
+    def _program_started(self, data: JsonObject) -> None:
+        call_id = str(data["call_id"])
+        language = "python" if data.get("language") == "python" else "javascript"
+        self._programs[call_id] = ProgramReport(call_id, str(data.get("code") or ""), language, None, "open")
+
+    def _program_finished(self, data: JsonObject) -> None:
+        program = self._programs.get(str(data["call_id"]))
+        if program is not None:
+            result = data.get("result")
+            if program.language == "python":
+                value = data.get("value")
+                result = data.get("output") if value is None else strict_json.dumps(value)
+            text = result if isinstance(result, str) else None
+            self._programs[program.call_id] = replace(program, result=text, status=str(data.get("status")))
+
+    def note(self, call: Call, outcome: Outcome, *, reused: bool = False) -> None:
+        """Reports a call that did not run: denied, cancelled before it started, or given again."""
+        self._order += 1
+        self._add(self._order, CallReport(call, outcome, time.time_ns() // 1000, 0, self.request, reused))
+
+    def note_missing(self, call: Call, outcome: Outcome) -> None:
+        """Reports a call's outcome unless the path did: one that was given up before it could start."""
+        if (self.request, call.call_id) not in self._told:
+            self.note(call, outcome)
+
+    def _add(self, order: int, report: CallReport) -> None:
+        self._told.add((report.request, report.call.call_id))
+        self._reports.append((order, report))
+        if self._on_finish is not None:
+            self._on_finish(report)

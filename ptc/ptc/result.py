@@ -1,0 +1,84 @@
+"""What a run gives: the answer, the transcript as raw wire items, and a report of each call and program.
+
+Plain values. `items` are the wire's own dicts: `to_input()` gives them back for the next turn unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeAlias
+
+from typing_extensions import TypeVar
+
+from ptc.usage import Usage
+from ptc_tools.call import Call, JsonObject, JsonValue
+from ptc_tools.outcome import Outcome
+
+OutputT = TypeVar("OutputT", default=JsonValue)
+
+RunStatus: TypeAlias = Literal["completed", "refused", "terminated"]
+"""`terminated`: middleware ended the run with what there was; errors are exceptions, not results."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One call, whoever made it. Times in microseconds, `started_us` since the epoch.
+
+    `request` is the number (from 1) of the request whose response asked for it; for a call from inside a
+    local program, the one that asked for the program. `reused`: the call had been executed before in this
+    run, and its outcome was given again without running it.
+    """
+
+    call: Call
+    outcome: Outcome
+    started_us: int
+    duration_us: int
+    request: int
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramReport:
+    """One program: `result` is what went back to the model; `status` `open` when the run ended before it."""
+
+    call_id: str
+    code: str
+    language: Literal["javascript", "python"]
+    result: str | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult(Generic[OutputT]):
+    """A finished run.
+
+    `output_text` is the answer alone, without commentary; `output` the answer as the output type that was
+    asked for, and else None. `refusal` is set when the model refused. `incomplete_reason` is set when the
+    service cut what followed the answer. `limit` names the limit after which the last answer was given.
+    """
+
+    run_id: str
+    output_text: str
+    items: tuple[JsonObject, ...]
+    calls: tuple[CallReport, ...]
+    programs: tuple[ProgramReport, ...]
+    usage: Usage
+    requests: int
+    status: RunStatus = "completed"
+    refusal: str | None = None
+    output: OutputT | None = None
+    incomplete_reason: str | None = None
+    limit: str | None = None
+    response_id: str | None = None
+
+    def to_input(self, message: object = None) -> list[JsonObject]:
+        """The input of the next turn: this run's items, and the new message (text or items) after them."""
+        from ptc.items import as_items
+
+        return [*self.items, *([] if message is None else as_items(message))]
+
+    def output_as(self, kind: type[OutputT]) -> OutputT:
+        """`output`, for a type checker that cannot see which output type the run was asked for."""
+        if not isinstance(self.output, kind):
+            raise TypeError(f"the run's output is a {type(self.output).__name__}, not a {kind.__name__}")
+        return self.output

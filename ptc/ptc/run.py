@@ -1,0 +1,532 @@
+"""One run, from its input to its result: the driver that all faces of the runner share.
+
+It moves values between the conversation (what is said), the endpoint (how it is sent) and the batch (how
+calls run), and keeps the run's limits. It decides nothing that one of those decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ptc.asking import Asker, Emit
+from ptc.batch import Batch, Ledger, failing
+from ptc.budget import Budget
+from ptc.choice import ToolChoice
+from ptc.control import FailRun, TerminateRun
+from ptc.conversation import Conversation, State
+from ptc.errors import (
+    EndpointError,
+    LimitExceeded,
+    ProgramsUnsupported,
+    RemoteProtocolError,
+    RequestLimitExceeded,
+    ResponseFailed,
+    ResponseIncomplete,
+    RunError,
+    RunTerminated,
+    ToolCallFailed,
+)
+from ptc.events import (
+    ApprovalRequested,
+    CallRequested,
+    Commentary,
+    Event,
+    Failed,
+    Finished,
+    Incomplete,
+    PendingCall,
+    ProgramClosed,
+    ProgramOpened,
+    ProgramPaused,
+    Refused,
+    SearchRequested,
+    StillRunning,
+)
+from ptc.exposure import LiveExposure
+from ptc.limits import Spent
+from ptc.loading import LoadedTools
+from ptc.outputs import output_for
+from ptc.progress import CallFinished, CallStarted, RunFinished, RunStarted
+from ptc.reporting import RunReporter
+from ptc.result import RunResult, RunStatus
+from ptc.settings import Settings, base_body, includes
+from ptc.toolbox import ProgramsMode, Step, build_step
+from ptc.usage import Usage
+from ptc_tools.call import Call, JsonObject
+from ptc_tools.context import RunContext
+from ptc_tools.invoke import Invoker
+from ptc_tools.outcome import Cancelled, Outcome, Success
+
+if TYPE_CHECKING:
+    from ptc_sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What one run is given, beside the runner's settings."""
+
+    run_id: str
+    input: object
+    principal: str | None = None
+    labels: MappingProxyType[str, str]
+    previous_response_id: str | None = None
+    conversation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    status: RunStatus
+    text: str
+    refusal: str | None = None
+    incomplete_reason: str | None = None
+
+
+class Run:
+    """Drives one run; `drive` is called once."""
+
+    def __init__(self, settings: Settings, start: Start, emit: Emit | None = None) -> None:
+        self._settings = settings
+        self._start = start
+        self._emit = emit
+        self._conversation = Conversation(
+            mode=settings.history,
+            previous_response_id=start.previous_response_id,
+            conversation_id=start.conversation_id,
+            include=includes(settings.request),
+        )
+        programs: ProgramsMode | None = "hosted" if settings.programs == "auto" else settings.programs
+        self._exposure = LiveExposure(
+            settings.entries,
+            programs=programs,
+            open_programs=lambda: self._conversation.open_programs,
+            functions=settings.functions,
+        )
+        self._context = RunContext(start.run_id, start.principal, start.labels, exposure=self._exposure)
+        self._reporter = RunReporter(
+            settings.recorder,
+            on_start=None if emit is None else lambda call: emit(CallStarted(call)),
+            on_finish=None if emit is None else lambda report: emit(CallFinished(report)),
+        )
+        self._spent = Spent()
+        self._budget = Budget(self._spent, settings.limits)
+        self._asker = Asker(settings.endpoint, settings.retry, settings.request_timeout, emit)
+        self._ledger = Ledger()
+        self._loaded = LoadedTools(self._conversation.history)
+        self._choice = settings.tool_choice
+        self._base = base_body(settings)
+        self._sandbox: Sandbox | None = settings.sandbox
+        self._step: Step | None = None
+        self._step_key: object = None
+        self._batch: Batch | None = None
+        self._limit: str | None = None
+        self._response_id: str | None = None
+        self._programs_may_have_started = False
+
+    async def drive(self) -> RunResult[object]:
+        """Runs to the result. Raises RunError (and ToolCallError with `on_tool_error="raise"`)."""
+        self._tell(RunStarted(self._start.run_id))
+        async with AsyncExitStack() as stack:
+            self._stack = stack
+            try:
+                ending = await self._within_time()
+                result = self._result(ending)
+            except BaseException as error:
+                await self._failed(error)
+                raise
+        await self._record_end(result.status, output_text=result.output_text)
+        self._tell(RunFinished(result))
+        return result
+
+    async def _within_time(self) -> _Ending:
+        seconds = self._settings.limits.wall_clock
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                return await self._loop()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise LimitExceeded(f"the run took longer than {seconds:g} seconds", limit="wall_clock") from None
+
+    async def _loop(self) -> _Ending:
+        self._conversation.send(self._start.input)
+        await self._next_step()
+        await self._record_start()
+        while True:
+            self._check_limits()
+            step = await self._next_step()
+            open_before = self._conversation.open_programs
+            events = await self._response(step)
+            step = self._step or step  # programs="auto" may have fallen back meanwhile
+            ending = await self._act(step, events, open_before)
+            if ending is not None:
+                return ending
+            self._relax_choice()
+
+    # Limits and choice
+
+    def _check_limits(self) -> None:
+        exceeded = self._spent.exceeded(self._settings.limits)
+        if exceeded is None:
+            return
+        limit, message = exceeded
+        if self._settings.limits.final_answer and self._limit is None:
+            self._limit = limit
+            self._choice = ToolChoice(mode="none")
+            return
+        kind = RequestLimitExceeded if limit == "max_requests" else LimitExceeded
+        raise kind(message, limit=limit)
+
+    def _relax_choice(self) -> None:
+        if self._limit is not None or not self._choice.forced:
+            return
+        if self._choice.until_called:
+            wanted = self._choice.demanded(self._step) if self._step is not None else None
+            ran = [report.call.name for report in self._reporter.calls if report.outcome.status != "denied"]
+            if not (ran if wanted is None else wanted[1] in ran):
+                return
+        self._choice = self._choice.relaxed()
+
+    # Requests
+
+    async def _next_step(self) -> Step:
+        exposure = self._exposure
+        retired = exposure.still_callable
+        programs = exposure.programs if exposure.programs != "hosted" or exposure.hosted_tool else None
+        key = (exposure.version, tuple(map(id, retired)), programs)
+        if self._step is None or key != self._step_key:
+            if programs == "local" and self._sandbox is None:
+                from ptc_sandbox import Sandbox
+
+                self._sandbox = await self._stack.enter_async_context(Sandbox())
+            self._step = build_step(
+                exposure.entries,
+                programs=programs,
+                sandbox=self._sandbox,
+                still_callable=retired,
+                namespaces=self._settings.namespaces,
+                errors_in_schema=self._settings.errors_in_schema,
+                hosted_tool_removed=exposure.programs == "hosted" and not exposure.hosted_tool,
+            )
+            self._step_key = key
+            self._choice.check(self._step)
+        return self._step
+
+    def _body(self, step: Step) -> JsonObject:
+        body: JsonObject = {**self._base, **self._conversation.request()}
+        if step.wire:
+            body["tools"] = list(step.wire)
+            choice = self._choice.to_wire(step)
+            if choice is not None:
+                body["tool_choice"] = choice
+        if self._settings.output is not None:
+            given = body.get("text")
+            body["text"] = {**(given if isinstance(given, dict) else {}), **self._settings.output.to_wire()}
+        return body
+
+    async def _response(self, step: Step) -> tuple[Event, ...]:
+        response = await self._ask_with_fallbacks(step)
+        await self._record_response(response)
+        events = self._conversation.receive(response)
+        while events and isinstance(events[0], StillRunning):
+            if not self._settings.background:
+                raise RemoteProtocolError(
+                    "the response is still running, and no background response was asked for"
+                )
+            response = await self._asker.poll(events[0].response_id, self._settings.poll_interval)
+            if response.get("status") not in ("queued", "in_progress"):
+                await self._record_response(response)
+            events = self._conversation.receive(response)
+        self._spent.usage += Usage.of_response(response)
+        response_id = response.get("id")
+        self._response_id = response_id if isinstance(response_id, str) else None
+        return events
+
+    async def _ask_with_fallbacks(self, step: Step) -> JsonObject:
+        self._spent.requests += 1
+        self._reporter.request = self._spent.requests
+        for _ in range(3):
+            body = self._body(step)
+            try:
+                return await self._ask(step, body)
+            except ProgramsUnsupported:
+                if (
+                    self._settings.programs != "auto"
+                    or self._spent.requests > 1
+                    or self._exposure.programs != "hosted"
+                ):
+                    raise
+                self._conversation.give_up()
+                self._exposure.programs = "local"  # nothing has run yet
+                self._step = None
+                step = await self._next_step()
+            except EndpointError as error:
+                if error.error_code != "previous_response_not_found":
+                    raise
+                self._conversation.give_up()
+                if not self._conversation.forget_server_state():
+                    raise
+        raise AssertionError("each fallback is taken once")
+
+    async def _ask(self, step: Step, body: JsonObject) -> JsonObject:
+        number = self._spent.requests
+        items = body["input"]
+        data: JsonObject = {
+            "request": number,
+            "model": self._settings.model,
+            "items": len(items) if isinstance(items, list) else 0,
+            "tools": list(step.names),
+        }
+
+        async def sent(attempt: int) -> None:
+            await self._event("request.sent", {**data, "attempt": attempt})
+
+        hosted = step.programs == "hosted" or bool(self._conversation.open_programs)
+        try:
+            return await self._asker.ask(body, number, programs_may_run=hosted, sent=sent)
+        except EndpointError as error:
+            self._programs_may_have_started |= hosted and error.retry == "ambiguous"
+            raise
+
+    # What a response asks for
+
+    async def _act(self, step: Step, events: Sequence[Event], open_before: tuple[str, ...]) -> _Ending | None:
+        pending: list[PendingCall] = []
+        ending: Finished | Refused | Incomplete | Failed | None = None
+        for event in events:
+            match event:
+                case CallRequested() | ApprovalRequested() | SearchRequested():
+                    pending.append(event)
+                case ProgramOpened():
+                    await self._opened(event)
+                case ProgramClosed():
+                    await self._closed(event)
+                case Finished() | Refused() | Incomplete() | Failed():
+                    ending = event
+            if isinstance(
+                event, (ProgramOpened, ProgramPaused, ProgramClosed, Commentary, Finished, Refused)
+            ):
+                self._tell(event)
+        if pending:
+            stopped = await self._run_batch(step, pending, open_before)
+            if stopped is not None:
+                return stopped
+        match ending:
+            case Finished(text, reason):
+                return _Ending("completed", text, incomplete_reason=reason)
+            case Refused(refusal, text):
+                return _Ending("refused", text, refusal=refusal)
+            case Incomplete(reason, text):
+                raise ResponseIncomplete(
+                    f"the response was cut short ({reason or 'no reason given'}) before an answer, and none "
+                    "of its calls ran; raise max_output_tokens, or ask for less at once",
+                    reason=reason,
+                    partial_text=text,
+                )
+            case Failed(status, code, message):
+                raise ResponseFailed(
+                    f"the service says that the response {status} ({code or 'no code'}): {message}",
+                    error_code=code,
+                    status=status,
+                )
+        return None
+
+    async def _run_batch(
+        self, step: Step, pending: Sequence[PendingCall], open_before: tuple[str, ...]
+    ) -> _Ending | None:
+        functions, handlers = self._invokers(step)
+        self._batch = Batch(
+            step=step,
+            functions=functions,
+            handlers=handlers,
+            run=self._context,
+            reporter=self._reporter,
+            ledger=self._ledger,
+            choice=self._choice,
+            open_before=open_before,
+            loaded=self._loaded,
+            settled=self._call_settled,
+            limit=self._settings.limits.max_concurrent_calls,
+        )
+        result = await self._batch.execute(pending)
+        self._answer(pending, result.outcomes, step)
+        if any(call.whole for call in pending):
+            self._spent.failing_batches = self._spent.failing_batches + 1 if failing(result.outcomes) else 0
+        if isinstance(result.stop, TerminateRun):
+            return _Ending("terminated", result.stop.output_text)
+        if isinstance(result.stop, FailRun):
+            raise RunTerminated(result.stop.message)
+        if result.stop is not None:
+            raise result.stop
+        self._raise_tool_error(pending, result.outcomes)
+        return None
+
+    def _invokers(self, step: Step) -> tuple[Invoker, Invoker]:
+        settings = self._settings
+        functions = Invoker(
+            step.functions,
+            recorder=self._reporter,
+            policy=settings.policy,
+            approver=settings.approver,
+            middleware=(self._budget, *settings.middleware),
+            default_timeout=settings.call_timeout,
+        )
+        return functions, functions.with_catalog(step.handlers)
+
+    def _answer(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step) -> None:
+        items = []
+        for call in pending:
+            contract = step.contract(call.kind, call.call.namespace, call.call.name)
+            items.append((call.call.call_id, output_for(call, outcomes[call.call.call_id], contract)))
+        for call_id, item in items:
+            self._conversation.answer(call_id, item)
+
+    def _raise_tool_error(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome]) -> None:
+        if self._settings.on_tool_error != "raise":
+            return
+        for call in pending:
+            outcome = outcomes[call.call.call_id]
+            if call.whole and not isinstance(outcome, Success):
+                cause = getattr(outcome, "exception", None)
+                name = call.call.qualified_name
+                message = f"the call of {name} did not succeed ({outcome.code}): {outcome.message}"
+                raise ToolCallFailed(message, call=call.call, outcome=outcome) from cause
+
+    def _call_settled(self, call: Call, outcome: Outcome) -> None:
+        self._exposure.settle(call, isinstance(outcome, Success))
+
+    async def _opened(self, event: ProgramOpened) -> None:
+        self._context.programs.open(event.call_id)
+        self._programs_may_have_started = True
+        data: JsonObject = {"call_id": event.call_id, "code": event.code}
+        await self._event("program.started", {**data, "language": "javascript", "where": "hosted"})
+
+    async def _closed(self, event: ProgramClosed) -> None:
+        self._context.programs.close(event.call_id)
+        calls = sum(getattr(r.call.caller, "caller_id", None) == event.call_id for r in self._reporter.calls)
+        data: JsonObject = {"call_id": event.call_id, "status": event.status, "calls": calls}
+        await self._event("program.finished", {**data, "result": event.result})
+
+    # Endings
+
+    def _result(self, ending: _Ending) -> RunResult[object]:
+        output = None
+        if self._settings.output is not None and ending.status == "completed":
+            output = self._settings.output.read(ending.text)
+        return RunResult(
+            run_id=self._start.run_id,
+            output_text=ending.text,
+            items=tuple(self._conversation.history),
+            calls=self._reporter.calls,
+            programs=self._reporter.programs,
+            usage=self._spent.usage,
+            requests=self._spent.requests,
+            status=ending.status,
+            refusal=ending.refusal,
+            output=output,
+            incomplete_reason=ending.incomplete_reason,
+            limit=self._limit,
+            response_id=self._response_id,
+        )
+
+    async def _failed(self, error: BaseException) -> None:
+        """Answers what is open, tells the error what is known, and records the end; hides nothing."""
+        self._answer_the_rest()
+        if isinstance(error, RunError):
+            ran = any(report.outcome.status != "denied" for report in self._reporter.calls)
+            error.run_id = self._start.run_id
+            error.items = tuple(self._conversation.history)
+            error.safe_to_retry = not ran and not self._programs_may_have_started
+            error.usage = self._spent.usage
+        status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
+        if isinstance(error, ResponseIncomplete):
+            status = "incomplete"
+        try:
+            await self._record_end(status, error=error)
+        except Exception as trouble:  # noqa: BLE001 - what ended the run matters more
+            error.add_note(f"the end of the run could not be recorded: {type(trouble).__name__}")
+
+    def _answer_the_rest(self) -> None:
+        """Every call has its output in the transcript, also when the run ends in the middle of a batch."""
+        if self._conversation.state is not State.ANSWERING or self._step is None:
+            return
+        known = self._batch.result.outcomes if self._batch is not None else {}
+        for call_id, call in self._conversation.pending.items():
+            contract = self._step.contract(call.kind, call.call.namespace, call.call.name)
+            try:
+                item = output_for(call, known.get(call_id, Cancelled("the run ended first")), contract)
+            except RemoteProtocolError:
+                return
+            self._conversation.answer(call_id, item)
+
+    # Records
+
+    def _tell(
+        self,
+        event: RunStarted
+        | RunFinished
+        | ProgramOpened
+        | ProgramPaused
+        | ProgramClosed
+        | Commentary
+        | Finished
+        | Refused,
+    ) -> None:
+        if self._emit is not None:
+            self._emit(event)
+
+    async def _event(self, kind: str, data: JsonObject) -> None:
+        await self._reporter.event(kind, data, self._context)
+
+    async def _record_start(self) -> None:
+        if self._settings.recorder is None:
+            return
+        assert self._step is not None
+        data: JsonObject = {
+            "model": self._settings.model,
+            "programs": self._settings.programs,
+            "tools": [tool.contract.qualified_name for tool in (*self._step.functions, *self._step.handlers)],
+            "input": list(self._conversation.history),
+            "labels": dict(self._start.labels),
+        }
+        await self._event("run.started", data)
+
+    async def _record_response(self, response: JsonObject) -> None:
+        if self._settings.recorder is None:
+            return
+        output, error = response.get("output"), response.get("error")
+        items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+        data: JsonObject = {
+            "request": self._spent.requests,
+            "response_id": response.get("id"),
+            "status": response.get("status"),
+            "items": len(items),
+            "calls": sum(str(item.get("type")).endswith("_call") for item in items),
+            "usage": response.get("usage"),
+            "error": error.get("code") if isinstance(error, dict) else None,
+        }
+        await self._event("response.received", data)
+
+    async def _record_end(
+        self, status: str, *, output_text: str | None = None, error: BaseException | None = None
+    ) -> None:
+        if self._settings.recorder is None:
+            return
+        usage = self._spent.usage
+        data: JsonObject = {
+            "status": status,
+            "requests": self._spent.requests,
+            "calls": len(self._reporter.calls),
+            "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        }
+        if output_text is not None:
+            data["output_text"] = output_text
+        if error is not None:
+            data["error"] = str(getattr(error, "code", type(error).__name__))
+            data["message"] = str(error)
+        await self._event("run.finished", data)

@@ -1,0 +1,252 @@
+"""The runner: set up once, it runs conversations to their result, whole, streamed or synchronous.
+
+It belongs to the application, as the client does; it keeps no state between runs, so that one runner serves
+any number of runs at once. What it is told of tools never changes: each run starts from the same set.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
+
+from ptc.agents import agent_tool
+from ptc.choice import ToolChoice
+from ptc.conversation import HistoryMode
+from ptc.errors import ConfigurationError
+from ptc.limits import Limits
+from ptc.providers.openai_client import endpoint_of
+from ptc.result import RunResult
+from ptc.retry import RetryPolicy
+from ptc.run import Run, Start
+from ptc.settings import OnToolError, Programs, Settings, check_request_fields
+from ptc.stream import RunStream
+from ptc.structured import OutputFormat
+from ptc.sync import run_blocking
+from ptc.toolbox import Entry, ToolLike, as_entry, build_step, is_programs_tool, sendable_to_local
+from ptc_tools.call import JsonValue
+from ptc_tools.middleware import Middleware
+from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
+from ptc_tools.record import Recorder
+from ptc_tools.tool import AnyTool
+
+if TYPE_CHECKING:
+    from ptc_sandbox import Sandbox
+
+T = TypeVar("T")
+
+
+class RunOptions(TypedDict, total=False):
+    """What one run may have of its own.
+
+    `principal` and `labels` say for whom and what, to policy, tools and audit; `labels` add to the runner's.
+    `tool_choice` and `limits` replace the runner's. `previous_response_id` and `conversation_id` go on where
+    the service holds the history. `run_id` is made where it is not given.
+    """
+
+    tool_choice: object
+    principal: str | None
+    labels: Mapping[str, str] | None
+    limits: Limits | None
+    previous_response_id: str | None
+    conversation_id: str | None
+    run_id: str | None
+
+
+class Runner:
+    """Runs a model with tools over the Responses API.
+
+    `client`: an `openai` client, async or sync; the runner retries by itself and uses it without retries.
+    `model`: the model or Azure deployment. `tools`: tools, typed functions, client tools, or definitions of
+    hosted tools. `programs`: where programs run: `hosted` (the service), `local` (the sandbox here), `auto`
+    (hosted, or local where the deployment cannot) or None. `sandbox`: shared by local runs; without one each
+    run starts its own. `audit`: a recorder of every call. `on_tool_error`: `return` answers the model with
+    an error, `raise` raises ToolCallError once the batch is answered. `limits`, or the two shortcuts
+    `max_requests` and `max_concurrent_calls`. `history`: where the conversation is kept. `request`: more
+    fields of every request, such as `reasoning`. `middleware` goes around every call whatever its caller,
+    the first outermost. Raises ConfigurationError, RegistrationError.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: object,
+        model: str,
+        tools: Iterable[ToolLike] = (),
+        programs: Programs | None = None,
+        audit: Recorder | None = None,
+        instructions: str | None = None,
+        on_tool_error: OnToolError = "return",
+        max_requests: int | None = None,
+        max_concurrent_calls: int | None = None,
+        limits: Limits | None = None,
+        sandbox: Sandbox | None = None,
+        principal: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        tool_choice: object = None,
+        output_type: object = None,
+        middleware: Sequence[Middleware] = (),
+        policy: Policy = GRANT_REGISTERED,
+        approver: Approver | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        errors_in_schema: bool = True,
+        history: HistoryMode = "stateless",
+        background: bool = False,
+        poll_interval: float = 2.0,
+        request: Mapping[str, JsonValue] | None = None,
+        request_timeout: float | None = None,
+        call_timeout: float | None = 60.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        if not isinstance(model, str) or not model:
+            raise ConfigurationError("model= is the name of a model or of an Azure deployment")
+        if programs not in ("hosted", "local", "auto", None):
+            raise ConfigurationError(f'programs={programs!r}: give "hosted", "local", "auto" or None')
+        if on_tool_error not in ("return", "raise"):
+            raise ConfigurationError(f'on_tool_error={on_tool_error!r}: give "return" or "raise"')
+        if background and history == "stateless":
+            raise ConfigurationError(
+                'background responses are stored by the service: set history="previous_response"'
+            )
+        entries, functions, has_programs_tool = _entries(tools)
+        if has_programs_tool and programs is None:
+            programs = "hosted"
+        self._principal = principal
+        self._labels = dict(labels or {})
+        self._settings = Settings(
+            endpoint=endpoint_of(client),
+            model=model,
+            entries=entries,
+            functions=functions,
+            programs=programs,
+            sandbox=sandbox,
+            instructions=instructions,
+            namespaces=namespaces,
+            errors_in_schema=errors_in_schema,
+            recorder=audit,
+            policy=policy,
+            approver=approver,
+            middleware=tuple(middleware),
+            on_tool_error=on_tool_error,
+            limits=_limits(limits, max_requests, max_concurrent_calls),
+            retry=retry or RetryPolicy(),
+            history=history,
+            background=background,
+            poll_interval=poll_interval,
+            request_timeout=request_timeout,
+            call_timeout=call_timeout,
+            tool_choice=ToolChoice.of(tool_choice),
+            output=None if output_type is None else OutputFormat.of(output_type),
+            request=check_request_fields(request or {}),
+        )
+        _check_tools(self._settings)
+
+    @overload
+    async def run(
+        self, input: object, *, output_type: type[T], **options: Unpack[RunOptions]
+    ) -> RunResult[T]: ...
+    @overload
+    async def run(
+        self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
+    ) -> RunResult[object]: ...
+    async def run(
+        self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
+    ) -> RunResult[Any]:
+        """Runs to the answer. `input`: a text, or wire items (`result.to_input(…)` of an earlier run).
+
+        `output_type` asks for the answer as data of a type, or of a JSON schema. Raises RunError, each kind
+        saying what to do; with `on_tool_error="raise"` also ToolCallError.
+        """
+        return await Run(*self._start(input, output_type, options)).drive()
+
+    @overload
+    def run_sync(
+        self, input: object, *, output_type: type[T], **options: Unpack[RunOptions]
+    ) -> RunResult[T]: ...
+    @overload
+    def run_sync(
+        self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
+    ) -> RunResult[object]: ...
+    def run_sync(
+        self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
+    ) -> RunResult[Any]:
+        """`run` for callers without an event loop. Raises LocalProtocolError inside one."""
+        return run_blocking(self.run(input, output_type=output_type, **options), "run")
+
+    def stream(
+        self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
+    ) -> RunStream:
+        """Runs and tells on the way: `async with runner.stream(…) as events: async for event in events: …`.
+
+        The same run as `run`, with the same history; `events.result` afterwards. Leaving the block early
+        cancels the run.
+        """
+        return RunStream(*self._start(input, output_type, options))
+
+    def as_tool(
+        self,
+        name: str,
+        description: str,
+        output_schema: Mapping[str, JsonValue] | None = None,
+        **options: Any,
+    ) -> AnyTool:
+        """This runner as a tool of another: `name(input: str)`; see `ptc.agents.agent_tool`."""
+        return agent_tool(self, name, description, output_schema, **options)
+
+    def _start(self, input: object, output_type: object, options: RunOptions) -> tuple[Settings, Start]:
+        settings, principal = self._settings, options.get("principal")
+        if output_type is not None:
+            settings = replace(settings, output=OutputFormat.of(output_type))
+        if options.get("tool_choice") is not None:
+            settings = replace(settings, tool_choice=ToolChoice.of(options["tool_choice"]))
+        if options.get("limits") is not None:
+            settings = replace(settings, limits=options["limits"] or settings.limits)
+        return settings, Start(
+            run_id=options.get("run_id") or f"run_{uuid.uuid4().hex}",
+            input=input,
+            principal=principal if principal is not None else self._principal,
+            labels=MappingProxyType({**self._labels, **(options.get("labels") or {})}),
+            previous_response_id=options.get("previous_response_id"),
+            conversation_id=options.get("conversation_id"),
+        )
+
+
+def _entries(tools: Iterable[ToolLike]) -> tuple[tuple[Entry, ...], dict[object, Entry], bool]:
+    entries: list[Entry] = []
+    functions: dict[object, Entry] = {}
+    has_programs_tool = False
+    for given in tools:
+        entry = as_entry(given)
+        if is_programs_tool(entry):
+            has_programs_tool = True
+            continue
+        if entry is not given and callable(given):
+            functions[given] = entry
+        entries.append(entry)
+    return tuple(entries), functions, has_programs_tool
+
+
+def _limits(limits: Limits | None, max_requests: int | None, max_concurrent_calls: int | None) -> Limits:
+    chosen = limits or Limits()
+    if max_requests is not None:
+        chosen = replace(chosen, max_requests=max_requests)
+    if max_concurrent_calls is not None:
+        chosen = replace(chosen, max_concurrent_calls=max_concurrent_calls)
+    return chosen
+
+
+def _check_tools(settings: Settings) -> None:
+    """Names, collisions and callers, found at construction instead of in the first run."""
+    local = settings.programs == "local"
+    step = build_step(
+        sendable_to_local(settings.entries) if local else settings.entries,
+        programs=None if local else ("hosted" if settings.programs == "auto" else settings.programs),
+        namespaces=settings.namespaces,
+        errors_in_schema=settings.errors_in_schema,
+    )
+    if not local:
+        settings.tool_choice.check(step)

@@ -1,0 +1,83 @@
+"""A streamed run: an async iterator of what happens, over the same driver as every other run.
+
+The run is a task of its own; leaving the iteration ends it. It never drops an event and never changes the
+run: its history is that of the unstreamed one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from ptc.errors import LocalProtocolError
+from ptc.progress import RunEvent
+from ptc.result import RunResult
+from ptc.run import Run, Start
+from ptc.settings import Settings
+
+
+class RunStream(AsyncIterator[RunEvent]):
+    """`async with runner.stream(…) as events: async for event in events`. Iterated once.
+
+    `result` holds once the iteration has ended. An error of the run is raised by the iteration.
+    """
+
+    def __init__(self, settings: Settings, start: Start) -> None:
+        self._run = Run(settings, start, self._put)
+        self.run_id = start.run_id
+        self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        self._task: asyncio.Task[RunResult[object]] | None = None
+        self._over = False
+
+    @property
+    def result(self) -> RunResult[object]:
+        """The run's result. Raises LocalProtocolError before the iteration has ended."""
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            raise LocalProtocolError("the run has no result: iterate to the end first", run_id=self.run_id)
+        return self._task.result()
+
+    async def finish(self) -> RunResult[object]:
+        """The result, without looking at what is left of the events."""
+        async for _ in self:
+            pass
+        return self.result
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        if self._over:
+            raise StopAsyncIteration
+        if self._task is None:
+            self._task = asyncio.create_task(self._run.drive())
+            self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
+        event = await self._queue.get()
+        if event is not None:
+            return event
+        self._over = True
+        self._task.result()  # raises what the run raised
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Ends the run, if it still goes on, and waits until its calls are ended and recorded."""
+        self._over = True
+        task = self._task
+        if task is None or task.done():
+            return
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # retrieved: whoever leaves early does not ask for it
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _put(self, event: RunEvent) -> None:
+        self._queue.put_nowait(event)

@@ -1,0 +1,212 @@
+"""The tools of one step: what is sent to the model, and what a call may reach, as one immutable snapshot.
+
+A request and the calls that answer it use the same snapshot, whatever changes meanwhile. It is built from
+the entries that a run holds (tools, client tools, hosted definitions) and says how programs run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+
+from ptc.errors import ConfigurationError
+from ptc.handlers import ClientTool
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.catalog import Catalog
+from ptc_tools.contract import Contract
+from ptc_tools.errors import DuplicateTool, RegistrationError
+from ptc_tools.tool import AnyTool, Tool, tool
+
+if TYPE_CHECKING:
+    from ptc_sandbox import Sandbox
+
+ProgramsMode: TypeAlias = Literal["hosted", "local"]
+Entry: TypeAlias = "AnyTool | ClientTool | JsonObject"
+ToolLike: TypeAlias = "AnyTool | ClientTool | Mapping[str, JsonValue] | Callable[..., object]"
+
+HOSTED_PROGRAMS: Final = "programmatic_tool_calling"
+_ANSWERED_HERE: Final = frozenset({"function", "custom", "namespace"})
+
+
+def as_entry(value: object) -> Entry:
+    """A tool, a client tool, or a hosted tool's definition; a plain typed function becomes a tool.
+
+    Raises TypeError for what is not a tool, RegistrationError for what cannot become one.
+    """
+    if isinstance(value, (Tool, ClientTool)):
+        return value
+    if isinstance(value, Mapping):
+        definition = cast("JsonObject", dict(value))
+        kind = definition.get("type")
+        if not isinstance(kind, str):
+            raise TypeError("a tool definition has a `type`")
+        if kind in _ANSWERED_HERE:
+            raise RegistrationError(
+                f"a {kind} tool needs the function that answers it: "
+                + (
+                    "client_tool(definition, handler)"
+                    if kind == "custom"
+                    else "define_tool(definition, function)"
+                )
+            )
+        return definition
+    if callable(value) and not isinstance(value, type):
+        return tool(value)
+    raise TypeError(f"{type(value).__name__} is not a tool: give a tool, a typed function or a definition")
+
+
+def entry_name(entry: Entry) -> tuple[str | None, str]:
+    """(namespace, name): what an entry is known by. A hosted tool is known by its type (and MCP server)."""
+    if isinstance(entry, Tool):
+        return entry.contract.namespace, entry.contract.name
+    if isinstance(entry, ClientTool):
+        server = entry.definition.get("server_label")
+        return (str(server), "mcp") if entry.kind == "mcp_approval_request" else (None, entry.name)
+    if entry.get("type") == "mcp":
+        return str(entry.get("server_label")), "mcp"
+    return None, str(entry["type"])
+
+
+def is_programs_tool(entry: Entry) -> bool:
+    return isinstance(entry, dict) and entry.get("type") == HOSTED_PROGRAMS
+
+
+def program_only(entry: Entry) -> bool:
+    """Whether nobody but a program may call it."""
+    callers = callers_of(entry)
+    return callers is not None and "direct" not in callers
+
+
+def sendable_to_local(entries: Iterable[Entry]) -> list[Entry]:
+    """What a service is told of where programs run here: all but the tools that are for programs alone."""
+    entries = list(entries)
+    Catalog(entry for entry in entries if isinstance(entry, Tool))  # collisions between all of them count
+    return [entry for entry in entries if not program_only(entry)]
+
+
+def callers_of(entry: Entry) -> Sequence[str] | None:
+    if isinstance(entry, Tool):
+        return entry.contract.allowed_callers
+    definition = entry.definition if isinstance(entry, ClientTool) else entry
+    callers = definition.get("allowed_callers")
+    return [str(caller) for caller in callers] if isinstance(callers, list) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One snapshot. `wire` is what the request carries; `functions` and `handlers` are what calls reach."""
+
+    functions: Catalog
+    handlers: Catalog
+    kinds: Mapping[str, str]
+    wire: tuple[JsonObject, ...]
+    programs: ProgramsMode | None
+    code_tool: str | None = None
+
+    def resolve(self, kind: str, namespace: str | None, name: str) -> AnyTool | None:
+        """The tool that answers a call of this item type, or None: a name means nothing without its kind."""
+        if kind == "function_call":
+            return self.functions.resolve(namespace, name)
+        return self.handlers.resolve(namespace, name) if self.kinds.get(name) == kind else None
+
+    def contract(self, kind: str, namespace: str | None, name: str) -> Contract | None:
+        found = self.resolve(kind, namespace, name)
+        return None if found is None else found.contract
+
+    @property
+    def names(self) -> list[str]:
+        """What the request offers, for the audit record."""
+        return [_wire_name(definition) for definition in self.wire]
+
+
+def build_step(
+    entries: Iterable[Entry],
+    *,
+    programs: ProgramsMode | None,
+    sandbox: Sandbox | None = None,
+    still_callable: Iterable[Entry] = (),
+    namespaces: Mapping[str, str] | None = None,
+    errors_in_schema: bool = True,
+    hosted_tool_removed: bool = False,
+) -> Step:
+    """The snapshot of these entries.
+
+    `still_callable`: entries that were removed while a hosted program is open: they stay on the wire, and
+    calls to them are denied (wire.md, rule 11). `hosted_tool_removed`: a running tool took the programs tool
+    away, so that tools for programs alone are out of reach for now. Raises ConfigurationError, DuplicateTool.
+    """
+    entries = list(entries)
+    tools = [entry for entry in entries if isinstance(entry, Tool)]
+    clients = [entry for entry in entries if isinstance(entry, ClientTool)]
+    hosted = [entry for entry in entries if isinstance(entry, dict) and not is_programs_tool(entry)]
+    if not hosted_tool_removed:
+        _check_programs(entries, programs)
+    code_tool: AnyTool | None = None
+    if programs == "local":
+        if sandbox is None:
+            raise ConfigurationError('programs="local" needs a sandbox')
+        from ptc_sandbox.codeact import code_tool as make_code_tool
+
+        code_tool = make_code_tool(
+            sandbox, [t for t in tools if "programmatic" in t.contract.allowed_callers]
+        )
+    functions = Catalog([*tools, *([code_tool] if code_tool is not None else [])], namespaces=namespaces)
+    sent = [*functions, *(entry for entry in still_callable if isinstance(entry, Tool))]
+    if programs == "local":
+        sent = [entry for entry in sent if not program_only(entry)]
+    wire = Catalog(sent, namespaces=namespaces).wire(errors_in_schema)
+    if programs == "local":
+        wire = [_for_service_without_programs(definition) for definition in wire]
+    wire += [client.definition for client in clients]
+    wire += [entry for entry in [*hosted, *still_callable] if isinstance(entry, dict)]
+    wire += [entry.definition for entry in still_callable if isinstance(entry, ClientTool)]
+    if programs == "hosted":
+        wire.append({"type": HOSTED_PROGRAMS})
+    return Step(
+        functions=functions,
+        handlers=_handlers(clients),
+        kinds={client.name: client.kind for client in clients},
+        wire=tuple(wire),
+        programs=programs,
+        code_tool=None if code_tool is None else code_tool.contract.name,
+    )
+
+
+def _handlers(clients: Sequence[ClientTool]) -> Catalog:
+    shared: dict[str, AnyTool] = {}
+    for client in clients:
+        # Several MCP servers may share one approval handler, which is told the server's label.
+        if client.name in shared and client.kind != "mcp_approval_request":
+            raise DuplicateTool(f"two tools are called {client.name!r}; rename one")
+        shared.setdefault(client.name, client.tool)
+    return Catalog(shared.values())
+
+
+def _check_programs(entries: Sequence[Entry], programs: ProgramsMode | None) -> None:
+    if programs is not None:
+        return
+    only = [".".join(filter(None, entry_name(entry))) for entry in entries if program_only(entry)]
+    if only:
+        raise ConfigurationError(
+            f'only programs may call {", ".join(only)}, and this runner runs none: set programs="hosted" or '
+            '"local", or add "direct" to allowed_callers'
+        )
+
+
+def _for_service_without_programs(definition: JsonObject) -> JsonObject:
+    """The service is told nothing of the programs that run here: fields of its own runtime mean nothing."""
+    if definition.get("type") == "namespace":
+        inner = cast("list[JsonObject]", definition["tools"])
+        return {**definition, "tools": [_for_service_without_programs(each) for each in inner]}
+    return {
+        key: value for key, value in definition.items() if key not in ("allowed_callers", "output_schema")
+    }
+
+
+def _wire_name(definition: JsonObject) -> str:
+    name = definition.get("name") or definition.get("server_label")
+    return str(name) if name else str(definition.get("type"))
+
+
+__all__ = ["Entry", "ProgramsMode", "Step", "ToolLike", "as_entry", "build_step", "entry_name"]
