@@ -131,11 +131,14 @@ class ModelRequest:
 
     @property
     def program_result(self) -> str:
-        """What the last program gave: its `program_output`, or the output of a code tool's call."""
+        """What the last program gave: its `program_output`, or the same from the output of a code tool's call.
+
+        It is what the program printed, and then the value of its last expression.
+        """
         for item in reversed(self._since_user()):
             if item.get("type") == "program_output":
                 return str(item["result"])
-        return self.outputs[-1] if self.outputs else ""
+        return _of_code_tool(self.outputs[-1]) if self.outputs else ""
 
     def output_of(self, name: str) -> JsonValue:
         """The last output of a direct call of this tool: its JSON, else its text; None if there is none."""
@@ -164,6 +167,21 @@ class Script(Protocol):
 
 class ScriptError(Exception):
     """The script has nothing to say, or says something impossible. The text is for who wrote it."""
+
+
+def _of_code_tool(output: str) -> str:
+    """Our code tool says how the program ended as JSON; any other tool's output stays as it is."""
+    try:
+        told = json.loads(output)
+    except ValueError:
+        return output
+    if not isinstance(told, dict) or "status" not in told:
+        return output
+    value = told.get("value")
+    parts = [str(told.get("output", "")).removesuffix("\n")]
+    parts.append(value if isinstance(value, str) else "" if value is None else json.dumps(value))
+    parts.append(json.dumps(told["error"]) if "error" in told else "")
+    return "\n".join(part for part in parts if part)
 
 
 def _text(content: JsonValue) -> str:
