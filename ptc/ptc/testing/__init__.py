@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ptc.gateway.faults import Fault
     from ptc.gateway.script import ModelRequest
+    from ptc.testing.cassette import Cassette, CassetteError, CassetteMismatch
     from ptc.testing.peer import Peer, PeerError, in_process
     from ptc.testing.scripted import (
         ScriptedModel,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Cassette",
+    "CassetteError",
+    "CassetteMismatch",
     "Fault",
     "ModelRequest",
     "Peer",
@@ -49,6 +53,9 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "Cassette": "ptc.testing.cassette",
+    "CassetteError": "ptc.testing.cassette",
+    "CassetteMismatch": "ptc.testing.cassette",
     "Fault": "ptc.gateway.faults",
     "ModelRequest": "ptc.gateway.script",
     "Peer": "ptc.testing.peer",

@@ -1,0 +1,251 @@
+"""Cassettes: what a live endpoint answered, kept without its secrets, and played back offline.
+
+A cassette sits below an `openai` client, as its HTTP transport, so that everything above it is the real
+thing. No header of a request is kept, nor the host; what looks like a credential is replaced, in requests and
+answers alike, so that what a client sends back still matches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import httpx2
+
+from ptc_tools.errors import PtcError
+
+VERSION = 1
+_KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
+_PERSONAL = frozenset({"user", "safety_identifier", "authorization", "organization", "project"})
+_SECRETS = re.compile(
+    r"sk-[A-Za-z0-9_-]{16,}"  # OpenAI keys
+    r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"  # tokens of Entra ID
+    r"|(?i:bearer\s+)[A-Za-z0-9._~+/-]{16,}=*"
+    r"|(?i:(?:AccountKey|SharedAccessKey|sig)=)[A-Za-z0-9%+/]{16,}=*"
+)
+
+Mode = Literal["record", "replay"]
+Redact = Callable[[str], str]
+
+
+class CassetteError(PtcError):
+    """A cassette cannot be read, or is not for this version."""
+
+    code = "cassette_error"
+
+
+class CassetteMismatch(CassetteError):
+    """A request is not the one that was recorded at this place. `path` is where the two differ."""
+
+    code = "cassette_mismatch"
+
+    def __init__(self, message: str, *, path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its answer, without secrets. `body` is JSON, or text where it is not JSON."""
+
+    method: str
+    url: str
+    body: object
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    answer: str = ""
+
+
+class Cassette(httpx2.AsyncBaseTransport):
+    """A transport that records to a file, or replays from it.
+
+        async with Cassette.replay("tests/compare.json") as tape:
+            client = openai.AsyncOpenAI(api_key="none", http_client=tape.http_client())
+
+    `redact` is given every text before it is kept or compared, after what is replaced anyway. A replay
+    expects the same requests in the same order, and raises `CassetteMismatch` for any other.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        mode: Mode,
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        redact: Redact | None = None,
+    ) -> None:
+        self._path = Path(path)
+        self._mode = mode
+        self._redact = redact or (lambda text: text)
+        self._live = transport if mode == "replay" else transport or httpx2.AsyncHTTPTransport()
+        self._exchanges: list[Exchange] = _load(self._path) if mode == "replay" else []
+        self._next = 0
+
+    @classmethod
+    def record(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        redact: Redact | None = None,
+    ) -> Self:
+        """Ask the live endpoint and keep what it answers; the file is written when the cassette is closed."""
+        return cls(path, "record", transport=transport, redact=redact)
+
+    @classmethod
+    def replay(cls, path: str | os.PathLike[str], *, redact: Redact | None = None) -> Self:
+        """Answer from the file alone. Raises `CassetteError` when there is none."""
+        return cls(path, "replay", redact=redact)
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """What was recorded so far, or is to be replayed."""
+        return tuple(self._exchanges)
+
+    @property
+    def left(self) -> int:
+        """How many recorded exchanges a replay has not come to."""
+        return len(self._exchanges) - self._next if self._mode == "replay" else 0
+
+    def http_client(self) -> httpx2.AsyncClient:
+        """What an `openai` client takes as `http_client`."""
+        return httpx2.AsyncClient(transport=self)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = self._clean(_parse((await request.aread()).decode("utf-8", "replace")))
+        if self._mode == "replay":
+            return self._replay(request, body)
+        assert self._live is not None
+        response = await self._live.handle_async_request(request)
+        answer = (await response.aread()).decode("utf-8", "replace")
+        await response.aclose()
+        exchange = Exchange(
+            method=request.method,
+            url=request.url.path,
+            body=body,
+            status=response.status_code,
+            headers={name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers},
+            answer=self._clean_answer(answer),
+        )
+        self._exchanges.append(exchange)
+        return _response(exchange, request)
+
+    async def aclose(self) -> None:
+        """Nothing: an `openai` client closes its transport, and the cassette goes on to the next client."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        if self._live is not None:
+            await self._live.aclose()
+        if self._mode == "record":
+            self.save()
+
+    def save(self) -> None:
+        """Write the file: all of it or nothing, readable by its owner alone."""
+        data = {"version": VERSION, "exchanges": [asdict(exchange) for exchange in self._exchanges]}
+        draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(data, file, ensure_ascii=False, indent=1)
+            file.write("\n")
+        draft.replace(self._path)
+
+    def _replay(self, request: httpx2.Request, body: object) -> httpx2.Response:
+        if self._next >= len(self._exchanges):
+            raise CassetteMismatch(
+                f"{self._path} has {len(self._exchanges)} exchanges, and one more request came", path="$"
+            )
+        exchange = self._exchanges[self._next]
+        asked = {"method": request.method, "url": request.url.path, "body": body}
+        recorded = {"method": exchange.method, "url": exchange.url, "body": exchange.body}
+        where = _difference(asked, recorded, "$")
+        if where is not None:
+            raise CassetteMismatch(
+                f"request {self._next + 1} is not the one in {self._path}: they differ at {where}", path=where
+            )
+        self._next += 1
+        return _response(exchange, request)
+
+    def _clean(self, value: object, name: str | None = None) -> object:
+        """The value without what is personal or secret; the same in, the same out."""
+        if name in _PERSONAL and value is not None:
+            return "REDACTED"
+        if isinstance(value, str):
+            return self._clean_text(value)
+        if isinstance(value, list):
+            return [self._clean(entry) for entry in value]
+        if isinstance(value, dict):
+            return {key: self._clean(entry, key) for key, entry in value.items()}
+        return value
+
+    def _clean_answer(self, text: str) -> str:
+        """An answer without secrets: one JSON text, or the events of a stream, or whatever else it is."""
+        parsed = _parse(text)
+        if not isinstance(parsed, str):
+            return json.dumps(self._clean(parsed), ensure_ascii=False)
+        return "\n".join(self._clean_line(line) for line in text.split("\n"))
+
+    def _clean_line(self, line: str) -> str:
+        data = line.removeprefix("data: ")
+        parsed = _parse(data) if data != line else data
+        if isinstance(parsed, str):
+            return self._clean_text(line)
+        return "data: " + json.dumps(self._clean(parsed), ensure_ascii=False)
+
+    def _clean_text(self, text: str) -> str:
+        return self._redact(_SECRETS.sub("REDACTED", text))
+
+
+def _load(path: Path) -> list[Exchange]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["version"] != VERSION:
+            raise CassetteError(f"{path} is of version {data['version']}; record it again")
+        return [Exchange(**entry) for entry in data["exchanges"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CassetteError(f"cannot read the cassette {path}: {error}") from error
+
+
+def _parse(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return value
+
+
+def _response(exchange: Exchange, request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(
+        exchange.status, headers=exchange.headers, content=exchange.answer.encode(), request=request
+    )
+
+
+def _difference(one: object, other: object, path: str) -> str | None:
+    """Where two JSON values differ first, or None."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in [*one, *(key for key in other if key not in one)]:
+            if key not in one or key not in other:
+                return f"{path}.{key}"
+            if where := _difference(one[key], other[key], f"{path}.{key}"):
+                return where
+        return None
+    if isinstance(one, list) and isinstance(other, list):
+        for index, (left, right) in enumerate(zip(one, other, strict=False)):
+            if where := _difference(left, right, f"{path}[{index}]"):
+                return where
+        return None if len(one) == len(other) else f"{path}[{min(len(one), len(other))}]"
+    return None if type(one) is type(other) and one == other else path

@@ -1,0 +1,90 @@
+"""Cassettes: what is kept, what is not, and that a replay is the run that was recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from ptc.gateway.app import create_app
+from ptc.gateway.peer import Peer
+from ptc.testing import Cassette, CassetteError, CassetteMismatch, ScriptedModel, call, say
+
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzb21lb25lIn0.c2lnbmF0dXJl"
+KEY = "sk-proj-0123456789abcdefghij"
+MODEL = ScriptedModel(call("lookup", key=KEY), say(f"The key is {KEY}."))
+LOOKUP: Any = {"type": "function", "name": "lookup", "parameters": {"type": "object"}, "strict": False}
+
+
+async def ask(tape: Cassette, question: str = "hi", *, stream: bool = False) -> list[str]:
+    """One run of two requests; gives the text of both answers."""
+    texts: list[str] = []
+    items: list[Any] = [{"role": "user", "content": question}]
+    async with openai.AsyncOpenAI(
+        base_url="http://peer/v1", api_key=TOKEN, http_client=tape.http_client(), max_retries=0
+    ) as client:
+        for _ in range(2):
+            response = await client.responses.create(
+                model="m", input=items, tools=[LOOKUP], store=False, safety_identifier="ada@example.com"
+            )
+            for item in response.output:
+                items.append(item.to_dict())
+                if item.type == "function_call":
+                    items.append({"type": "function_call_output", "call_id": item.call_id, "output": "v"})
+            texts.append(response.output_text)
+        if stream:
+            events = await client.responses.create(model="m", input=question, tools=[LOOKUP], stream=True)
+            texts += [event.type async for event in events]
+    return texts
+
+
+async def recorded(path: Path, **options: Any) -> list[str]:
+    async with Peer(MODEL, b"key") as peer:
+        transport = httpx2.ASGITransport(app=create_app(peer))
+        async with Cassette.record(path, transport=transport) as tape:
+            return await ask(tape, **options)
+
+
+async def test_a_replay_gives_what_was_recorded(tmp_path: Path) -> None:
+    """Offline, with no peer at all, streams included."""
+    path = tmp_path / "run.json"
+    live = await recorded(path, stream=True)
+    async with Cassette.replay(path) as tape:
+        assert await ask(tape, stream=True) == [text.replace(KEY, "REDACTED") for text in live]
+        assert tape.left == 0
+
+
+async def test_no_secret_reaches_the_file(tmp_path: Path) -> None:
+    """Neither the credential of the client, nor one in a text, nor who asked; and nobody else may read it."""
+    path = tmp_path / "run.json"
+    await recorded(path, stream=True)
+    text = path.read_text()
+    for secret in (TOKEN, KEY, "ada@example.com", "http://peer", "x-stainless"):
+        assert secret not in text
+    assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_another_request_than_the_recorded_one_is_an_error_that_says_where(tmp_path: Path) -> None:
+    """A test that plays another run must fail, and not pass by chance."""
+    path = tmp_path / "run.json"
+    await recorded(path)
+    async with Cassette.replay(path) as tape:
+        with pytest.raises((CassetteMismatch, openai.APIConnectionError)) as caught:
+            await ask(tape, "another question")
+        cause = caught.value if isinstance(caught.value, CassetteMismatch) else caught.value.__cause__
+        assert isinstance(cause, CassetteMismatch)
+        assert cause.path == "$.body.input[0].content"
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", json.dumps({"version": 99, "exchanges": []})])
+def test_a_file_that_is_no_cassette_is_an_error(tmp_path: Path, content: str | None) -> None:
+    """Missing, empty, of another kind or of another version."""
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(CassetteError):
+        Cassette.replay(path)
