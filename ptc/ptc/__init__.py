@@ -14,6 +14,7 @@ from ptc._version import __version__
 if TYPE_CHECKING:
     from ptc.audit import AuditLog
     from ptc.choice import ToolChoice
+    from ptc.connection import Service, connect
     from ptc.control import FailRun, TerminateRun
     from ptc.conversation import Conversation
     from ptc.errors import (
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ptc.audit": ("AuditLog",),
     "ptc.choice": ("ToolChoice",),
+    "ptc.connection": ("Service", "connect"),
     "ptc.control": ("FailRun", "TerminateRun"),
     "ptc.conversation": ("Conversation",),
     "ptc.errors": (
@@ -226,6 +228,7 @@ __all__ = [
     "Runner",
     "Sandbox",
     "ServerFailed",
+    "Service",
     "Success",
     "TerminateRun",
     "TextDelta",
@@ -239,6 +242,7 @@ __all__ = [
     "__version__",
     "azure_client",
     "client_tool",
+    "connect",
     "define_tool",
     "openai_client",
     "tool",
