@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Exposure: TypeAlias = Literal["metadata", "request", "full", "digest"]
-"""From which level on a field is shown; `digest`: its keyed digest always, its text from `request` on."""
+Exposure: TypeAlias = Literal["metadata", "request", "full", "digest", "proof"]
+"""From which level on a field is shown. `digest`: its keyed digest always (as `NAME_digest`), itself from
+`request` on; `proof`: its keyed digest always, itself at `full`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +174,13 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("duration_us", "metadata", "wall-clock time, microseconds"),
         ("cpu_us", "metadata", "processor time, microseconds"),
         ("peak_memory", "metadata", "bytes"),
-        ("output", "full", "what it printed"),
-        ("value", "full", "its last expression"),
-        ("error_type", "metadata", "class of the exception that ended it"),
+        ("output", "proof", "what it printed"),
+        ("value", "proof", "its last expression"),
+        ("error_type", "request", "class of the exception that ended it: the program may have named it"),
         ("message", "full", "that exception's message"),
         ("line", "metadata", "line it was raised at"),
-        ("result", "full", "a hosted program's result text"),
-        ("proof", "metadata", "digests of output, value and code, and the hash of the stored journal"),
+        ("result", "proof", "a hosted program's result text"),
+        ("journal", "metadata", "file, SHA-256, size and key of the encrypted journal, where one is kept"),
     ),
     _type(
         "sandbox.violation",
@@ -196,6 +197,11 @@ TABLE: Final[tuple[EventType, ...]] = (
         _PROGRAM,
         ("status", "metadata", "killed:time, killed:cpu, killed:memory …"),
         ("limit", "metadata", "the bound that was reached"),
+    ),
+    _type(
+        "call.reused",
+        "a call that was answered before was asked for again and got the same answer; nothing ran",
+        ("call_id", "metadata", "the call"),
     ),
     # Calls.
     _type("tool.started", "durable before the tool runs; see `content`, `origin` and `tool` of the record"),

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from ptc._version import __version__
-from ptc.audit.errors import AuditClosed, InvalidAuditConfig
+from ptc.audit.errors import AuditUnavailable, InvalidAuditConfig
 from ptc.audit.files import Files, SystemFiles
+from ptc.audit.journals import Journals
 from ptc.audit.jsonl import JsonLines
 from ptc.audit.keeper import Checkpoints, Keeper, Rotation
 from ptc.audit.keys import Keyring
@@ -29,6 +30,7 @@ from ptc.audit.redact import Redaction, Redactor
 from ptc.audit.resume import Standing, standing
 from ptc.audit.sqlite import SqliteStore
 from ptc.audit.store import Store, Sync, suffix_kind
+from ptc.audit.values import Unencodable
 from ptc.audit.writer import Fail, Place, Writer
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
@@ -56,6 +58,8 @@ class AuditLog:
     of the machine).
     `fail`: `closed`, so that nothing runs unrecorded; `open` must be chosen and writes how much it lost.
     `wait`: seconds a call waits for its record before it is refused.
+    `journals`: keep what replaying local programs needs, encrypted beside the log; if not said, where the
+    level of events is `full`.
     `rotate`, `checkpoints`, `anchors`: see `Rotation`, `Checkpoints`, `anchors.Anchor`.
 
     Opening it takes the writer's lock and repairs a torn end; raises AuditLocked, AuditCorrupt,
@@ -77,6 +81,7 @@ class AuditLog:
         checkpoints: Checkpoints | None = None,
         anchors: Sequence[Anchor] = (),
         signed: bool = True,
+        journals: bool | None = None,
         clock: Callable[[], int] | None = None,
         files: Files | None = None,
     ) -> None:
@@ -118,6 +123,9 @@ class AuditLog:
             make=self._records.own,
             clock=self._clock,
         )
+        self._fail = fail
+        keeps = self._levels.events == "full" if journals is None else journals
+        self._journals = Journals(self.path, self.log_id, keyring) if keeps else None
         self._writer = Writer(
             store,
             Place(stood.seq, stood.prev),
@@ -156,8 +164,24 @@ class AuditLog:
         await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
 
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        """Durable when it returns. The `replay` of a program goes into its journal, never into a record."""
+        if "replay" in data:
+            data = await self._with_journal(type, data, run)
         record = self._records.event(type, data, run)
         await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+
+    async def _with_journal(self, type: str, data: JsonObject, run: RunContext) -> JsonObject:
+        data = dict(data)
+        bundle, call_id = data.pop("replay"), data.get("call_id")
+        if self._journals is None or type != "program.finished" or bundle is None:
+            return data
+        try:
+            data["journal"] = await asyncio.to_thread(self._journals.keep, run.run_id, str(call_id), bundle)
+        except (OSError, Unencodable) as error:
+            if self._fail == "closed":
+                raise AuditUnavailable(f"the program's journal cannot be kept ({error})", ran=True) from error
+            data["journal"] = None
+        return data
 
     # For hosts.
 
@@ -235,6 +259,3 @@ def _close(writer: Writer, keeper: Keeper, records: Records, since: int) -> None
 
 def _microseconds() -> int:
     return time.time_ns() // 1000
-
-
-__all__ = ["AuditClosed", "AuditLog"]

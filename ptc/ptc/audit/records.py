@@ -211,13 +211,13 @@ class Records:
         for name, value in data.items():
             exposure = known.get(name, "full")
             shown = bounded(name)
-            if exposure == "digest":
+            if exposure in ("digest", "proof"):
                 members.append((f"{shown}_digest", quoted(self._digest(value))))
             members.append((shown, self._field(value, exposure)))
         return "{" + ",".join(f"{quoted(name)}:{text}" for name, text in sorted(dict(members).items())) + "}"
 
     def _field(self, value: JsonValue, exposure: Exposure) -> str:
-        needed: Level = "request" if exposure == "digest" else exposure
+        needed = _NEEDED[exposure]
         if exposure == "metadata" and isinstance(value, str):
             value = bounded(value)
         try:
@@ -326,4 +326,11 @@ def _bounded_content(text: str) -> str:
     return text if size <= MAX_CONTENT else _left_out("size", size)
 
 
+_NEEDED: Final[dict[Exposure, Level]] = {
+    "metadata": "metadata",
+    "request": "request",
+    "digest": "request",
+    "full": "full",
+    "proof": "full",
+}
 _NO_COLUMNS: Final = Columns(0, "")
