@@ -6,10 +6,25 @@ import os
 import signal
 
 from ptc_sandbox.forkserver import Exit
+from ptc_sandbox.journal import Journal, JournalHeader
 from ptc_sandbox.limits import Limits
-from ptc_sandbox.result import ProgramError, Status
+from ptc_sandbox.result import ProgramError, ProgramResult, Status
 from ptc_sandbox.wire import EndFrame
 from ptc_tools.call import JsonObject
+
+
+def of_source(code: str, header: JournalHeader, limits: Limits) -> ProgramResult | None:
+    """The end of a program that is not even started, or None for one that may be."""
+    size = len(code.encode("utf-8", "surrogatepass"))
+    if size > limits.source_bytes:
+        message = f"the program takes {size} bytes; at most {limits.source_bytes}"
+        error = ProgramError("SourceTooLong", message, code="source_too_long", wall="host")
+    elif len(code.encode("utf-8", "replace")) != size:
+        message = "the program holds a lone surrogate, which is not text"
+        error = ProgramError("SourceNotText", message, code="source_not_text", wall="host")
+    else:
+        return None
+    return ProgramResult("denied", None, "", error, (), Journal(header), 0, 0, None, "the source, before any process")
 
 
 def of_frame(frame: EndFrame, limits: Limits) -> tuple[Status, ProgramError | None, str]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from ptc_sandbox import ending
 from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import SandboxClosed
 from ptc_sandbox.execution import Execution, Program, ProgramEvent
@@ -69,6 +70,7 @@ class Sandbox:
         self._concurrency = concurrency
         self._language_wall = language_wall
         self._pool: Pool | None = None
+        self._running: set[Execution] = set()
         self._closed = False
         self._portal: BlockingPortal | None = None
         self._portal_context: Any = None
@@ -123,7 +125,8 @@ class Sandbox:
     ) -> Execution:
         """Start a program whose calls somebody else answers: pull `next_event()`, give `answer(…)`.
 
-        The caller must see the execution to its end or `aclose()` it. Raises as `run` does.
+        The caller must see the execution to its end or `aclose()` it. Raises as `run` does, and ValueError
+        for a program that is longer than `Limits.source_bytes`.
         """
         listed = list(tools)
         stubs = (
@@ -131,7 +134,11 @@ class Sandbox:
             if listed and all(isinstance(item, ToolStub) for item in listed)
             else stubs_of(programmatic_catalog(item for item in listed if not isinstance(item, ToolStub)))
         )
-        return await self._execute(self._program(code, stubs, journal, header, clock), journal, None)
+        program = self._program(code, stubs, journal, header, clock)
+        refused = ending.of_source(code, program.header, self.limits)
+        if refused is not None:
+            raise ValueError(str(refused.error))
+        return await self._execute(program, journal, None)
 
     def _program(
         self,
@@ -142,8 +149,6 @@ class Sandbox:
         clock: Literal["real", "virtual"],
     ) -> Program:
         """The program with its header pinned to this machine, or the recorded one checked against it."""
-        if len(code.encode("utf-8", "surrogatepass")) > self.limits.source_bytes:
-            raise ValueError(f"the program is longer than Limits.source_bytes ({self.limits.source_bytes})")
         here = self._pin(header or (journal.header if journal else JournalHeader.new()), code, stubs, clock)
         if journal is not None:
             journal.header.check(replace(here, clock=journal.header.clock))
@@ -158,14 +163,14 @@ class Sandbox:
     ) -> Execution:
         pool = self._open_pool()
         child = await pool.acquire()
-        execution = Execution(
-            child,
-            program,
-            self.limits,
-            recorded=journal.entries if journal else (),
-            sink=sink,
-            on_end=lambda: pool.release(child),
-        )
+
+        def on_end() -> None:
+            self._running.discard(execution)
+            pool.release(child)
+
+        recorded = journal.entries if journal else ()
+        execution = Execution(child, program, self.limits, recorded=recorded, sink=sink, on_end=on_end)
+        self._running.add(execution)
         execution.begin()
         return execution
 
@@ -203,6 +208,8 @@ class Sandbox:
     async def aclose(self) -> None:
         """End everything; programs that still run end as cancelled. Nothing is left afterwards."""
         self._closed = True
+        for execution in tuple(self._running):
+            execution.kill("cancelled", "the sandbox was closed")
         pool, self._pool = self._pool, None
         if pool is not None and not pool.loop.is_closed():
             await pool.aclose()

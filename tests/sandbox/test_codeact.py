@@ -1,0 +1,133 @@
+"""CodeAct: one code tool, typed stubs, and a set of tools that only the application changes, between runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Literal
+
+import pytest
+from ptc_sandbox import CodeAct, Sandbox, code_tool
+from ptc_tools.call import Call
+from ptc_tools.catalog import Catalog
+from ptc_tools.context import RunContext
+from ptc_tools.errors import DuplicateTool
+from ptc_tools.invoke import Invoker
+from ptc_tools.outcome import Success
+from ptc_tools.tool import tool
+from pydantic import BaseModel, Field
+
+from tests.sandbox.granted import INTEGER, TOOLS, programmatic
+
+
+class Stock(BaseModel):
+    """What is there."""
+
+    sku: str
+    units: int = Field(description="units on the shelf")
+    place: Literal["front", "back"] | None = None
+
+
+@tool(allowed_callers=["programmatic"])
+def get_stock(sku: str, place: Literal["front", "back"]) -> Stock:
+    """Return the stock of an article."""
+    return Stock(sku=sku, units=7, place=place)
+
+
+async def test_the_code_tool_runs_a_program_on_the_one_path() -> None:
+    """The model calls one tool; the program's calls are its own, with the code tool's call as their caller."""
+    async with Sandbox() as sandbox:
+        catalog = Catalog([code_tool(sandbox, [get_stock]), get_stock])
+        call = Call("call_1", "run_program", '{"code": "(await get_stock(sku=\'a\', place=\'back\'))[\'units\'] * 2"}')
+        outcome = await Invoker(catalog).invoke(call, RunContext("run_1"))
+    assert isinstance(outcome, Success)
+    assert outcome.value == {"status": "completed", "value": 14}
+
+
+async def test_a_program_that_fails_is_a_result_that_a_model_can_use() -> None:
+    """How a program failed is a value: where, why, what it printed, how many calls were done."""
+    async with Sandbox() as sandbox:
+        catalog = Catalog([code_tool(sandbox, TOOLS), *TOOLS])
+        call = Call("c", "run_program", '{"code": "print(1)\\nawait get(i=1)\\n1/0"}')
+        outcome = await Invoker(catalog).invoke(call, RunContext("run_1"))
+    assert isinstance(outcome, Success)
+    told: Any = outcome.value
+    assert told["status"] == "raised"
+    assert told["output"] == "1\n"
+    assert told["calls_completed"] == 1
+    assert (told["error"]["type"], told["error"]["line"]) == ("ZeroDivisionError", 3)
+
+
+def test_stubs_show_parameters_and_returns() -> None:
+    """The model sees types both ways, enumerations as literals, optional fields, and the docs."""
+    text = CodeAct(tools=[get_stock]).instructions
+    assert "async def get_stock(*, sku: str, place: Literal['front', 'back']) -> " in text
+    assert "Return the stock of an article." in text
+    assert "units: int  # units on the shelf" in text
+    assert "place: Literal['front', 'back'] | None" in text
+
+
+def test_stubs_are_the_same_whatever_the_order_of_the_tools() -> None:
+    """A prompt that changes with the order of registration would defeat caching."""
+    assert CodeAct(tools=TOOLS).instructions == CodeAct(tools=reversed(TOOLS)).instructions
+
+
+def test_stubs_keep_to_their_budget() -> None:
+    """What does not fit is named, not dropped in silence."""
+    many = [programmatic(f"tool_{n}", {"i": INTEGER}, lambda i: i, INTEGER) for n in range(300)]
+    catalog = Catalog(many)
+    text = code_tool(Sandbox(), catalog, budget=2000).contract.description
+    assert len(text) < 10_000
+    assert "left out for size" in text
+    assert "tool_299" in text
+
+
+def test_a_description_cannot_break_out_of_its_stub() -> None:
+    """A tool's text comes from elsewhere; it stays inside its docstring."""
+    nasty = programmatic("nasty", {"i": {"type": "integer", "description": 'x"""\nimport os'}}, lambda i: i, INTEGER)
+    assert '"""\nimport os' not in CodeAct(tools=[nasty]).instructions
+
+
+async def test_tools_change_between_programs() -> None:
+    """The application adds and removes; the next program sees it."""
+    act = CodeAct(tools=TOOLS[:1])
+    act.add_tools(*TOOLS[1:3])
+    assert [item.contract.name for item in act.get_tools()] == ["get", "echo", "add"]
+    with pytest.raises(DuplicateTool):
+        act.add_tools(TOOLS[3], programmatic("get", {"i": INTEGER}, lambda i: i, INTEGER))
+    assert len(act.get_tools()) == 3
+    act.remove_tool("echo")
+    act.remove_tool(TOOLS[0])
+    with pytest.raises(KeyError, match="nothing"):
+        act.remove_tool("nothing")
+    assert (await act.run("await add(a=1, b=2)")).value == 3
+    act.clear_tools()
+    assert act.get_tools() == ()
+    await act.aclose()
+
+
+async def test_a_tool_that_a_program_called_cannot_change_the_tools() -> None:
+    """From the program, from a tool that it called, and from a thread of that tool: RuntimeError, nothing changed."""
+    errors: list[str] = []
+
+    def attempt() -> None:
+        for change in (lambda: act.add_tools(TOOLS[0]), lambda: act.remove_tool("change"), act.clear_tools):
+            try:
+                change()
+            except RuntimeError as error:
+                errors.append(str(error))
+
+    def change(i: int) -> int:
+        attempt()
+        thread = threading.Thread(target=attempt)
+        thread.start()
+        thread.join()
+        return i
+
+    act = CodeAct(tools=[programmatic("change", {"i": INTEGER}, change, INTEGER)])
+    before = act.get_tools()
+    result = await act.run("r = await change(i=1)\ntry:\n    add_tools([r])\nexcept RuntimeError as e:\n    m = str(e)\nm")
+    assert "between runs" in str(result.value)
+    assert len(errors) == 6
+    assert all("between runs" in text for text in errors)
+    assert act.get_tools() == before
+    await act.aclose()
