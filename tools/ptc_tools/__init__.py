@@ -3,6 +3,7 @@
 Nothing in here runs a model or a program; importing it is light.
 """
 
+from ptc_tools.bounds import Bounds, SearchRange
 from ptc_tools.call import Call, Caller, CallerKind, Direct, JsonObject, JsonValue, Program
 from ptc_tools.catalog import Catalog
 from ptc_tools.context import OpenPrograms, RunContext, ToolContext
@@ -18,28 +19,50 @@ from ptc_tools.errors import (
     RegistrationError,
     ToolCallError,
 )
+from ptc_tools.fingerprint import toolset_fingerprint
 from ptc_tools.invoke import Invoker
+from ptc_tools.markers import Designer, ProviderConfig, Sensitive
 from ptc_tools.middleware import Invocation, Middleware, Next
-from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, error_object
+from ptc_tools.mutation import Idempotency, Reconciliation, TransportError
+from ptc_tools.outcome import (
+    Cancelled,
+    Denied,
+    Empty,
+    Failure,
+    Outcome,
+    Partial,
+    Success,
+    Uncertain,
+    error_object,
+)
 from ptc_tools.policy import Approver, GrantRegistered, Policy
+from ptc_tools.provenance import Classification, Provenance, Source, Traced, flatten, join, summarise
 from ptc_tools.record import Recorder
+from ptc_tools.returns import EmptyResult, PartialResult, Unavailable
+from ptc_tools.secret import Secret
 from ptc_tools.tool import AnyTool, Tool, define_tool, tool
 
 __all__ = [
     "AnyTool",
     "Approver",
+    "Bounds",
     "Call",
     "Caller",
     "CallerKind",
     "Cancelled",
     "Catalog",
+    "Classification",
     "Contract",
     "Denied",
+    "Designer",
     "Direct",
     "DuplicateTool",
+    "Empty",
+    "EmptyResult",
     "Failure",
     "GrantRegistered",
     "HostControlFlow",
+    "Idempotency",
     "InvalidJson",
     "InvalidName",
     "InvalidSchema",
@@ -52,17 +75,34 @@ __all__ = [
     "Next",
     "OpenPrograms",
     "Outcome",
+    "Partial",
+    "PartialResult",
     "Policy",
     "Program",
+    "Provenance",
+    "ProviderConfig",
     "PtcError",
+    "Reconciliation",
     "Recorder",
     "RegistrationError",
     "RunContext",
+    "SearchRange",
+    "Secret",
+    "Sensitive",
+    "Source",
     "Success",
     "Tool",
     "ToolCallError",
     "ToolContext",
+    "Traced",
+    "TransportError",
+    "Unavailable",
+    "Uncertain",
     "define_tool",
     "error_object",
+    "flatten",
+    "join",
+    "summarise",
     "tool",
+    "toolset_fingerprint",
 ]

@@ -27,7 +27,7 @@ class Direct:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program made the call. `caller_id`: the call id of the (hosted) program, or of the code tool's call."""
+    """A program made the call. `caller_id`: the program's call id (hosted), or the code tool's call's."""
 
     caller_id: str
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import cast
 
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
-from ptc_tools.errors import DuplicateTool
+from ptc_tools.errors import DuplicateTool, RegistrationError
 from ptc_tools.names import check_namespace, program_name
 from ptc_tools.tool import AnyTool, Tool, tool
 
@@ -19,7 +19,9 @@ class Catalog:
     """Tools with unique names. A plain typed function among them is registered with the defaults of `tool`.
 
     `namespaces` gives each namespace the description that the wire requires. Raises `DuplicateTool` for two
-    tools of one name, or of one name in a program, and what registration raises.
+    tools of one name, or of one name in a program; `RegistrationError` for a designer's value that is not
+    set and for a reconciliation read that is not there; and what registration raises. `derived`: made of a
+    larger catalog, in which the reads are.
     """
 
     __slots__ = ("_by_name", "_descriptions", "program_names")
@@ -32,6 +34,7 @@ class Catalog:
         tools: Iterable[AnyTool | Callable[..., object]] = (),
         *,
         namespaces: Mapping[str, str] | None = None,
+        derived: bool = False,
     ) -> None:
         by_name: dict[tuple[str | None, str], AnyTool] = {}
         in_programs: dict[str, AnyTool] = {}
@@ -41,6 +44,10 @@ class Catalog:
             key = (contract.namespace, contract.name)
             if key in by_name:
                 raise DuplicateTool(f"two tools are called {contract.qualified_name!r}; rename one")
+            if entry.unset:
+                raise RegistrationError(
+                    f"tool {contract.qualified_name!r}: set {', '.join(entry.unset)} with tool.configure(…) first"
+                )
             by_name[key] = entry
             if "programmatic" in contract.allowed_callers:
                 identifier = program_name(*key)
@@ -50,6 +57,8 @@ class Catalog:
                         f"tools {other.contract.qualified_name!r} and {contract.qualified_name!r} would both "
                         f"be {identifier!r} in a program; rename one"
                     )
+        if not derived:
+            _check_reconciliation(by_name)
         self._by_name = by_name
         self._descriptions = {check_namespace(key): text for key, text in (namespaces or {}).items()}
         self.program_names = MappingProxyType(in_programs)
@@ -79,7 +88,7 @@ class Catalog:
         return self._derived([*self, *tools])
 
     def _derived(self, tools: Iterable[AnyTool | Callable[..., object]]) -> Catalog:
-        return Catalog(tools, namespaces=self._descriptions)
+        return Catalog(tools, namespaces=self._descriptions, derived=True)
 
     def wire(self, errors_in_schema: bool = True) -> list[JsonObject]:
         """Tool definitions for a request, in the order given; a namespace's tools stand in one wrapper."""
@@ -103,3 +112,20 @@ class Catalog:
                 )
             wrappers[namespace].append(definition)
         return definitions
+
+
+def _check_reconciliation(by_name: Mapping[tuple[str | None, str], AnyTool]) -> None:
+    named = {entry.contract.qualified_name: entry.contract for entry in by_name.values()}
+    for contract in named.values():
+        if contract.reconciliation is None:
+            continue
+        read = named.get(contract.reconciliation.tool)
+        where = f"tool {contract.qualified_name!r}: its reconciliation read {contract.reconciliation.tool!r}"
+        if read is None:
+            raise RegistrationError(f"{where} is not in this catalog")
+        if read.mutates:
+            raise RegistrationError(f"{where} changes something itself")
+        declared = read.parameters.get("properties", {})
+        for name in contract.reconciliation.arguments:
+            if not isinstance(declared, dict) or name not in declared:
+                raise RegistrationError(f"{where} has no parameter {name!r}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from ptc_tools.call import Call
+from ptc_tools.call import Call, Program
 from ptc_tools.experimental import PROGRESSIVE_TOOLS, warn_experimental
 from ptc_tools.outcome import Outcome
+from ptc_tools.secret import Secret
+from ptc_tools.strict_json import canonical, loads
 
 if TYPE_CHECKING:
     from ptc_tools.record import Recorder
@@ -52,9 +55,9 @@ class Exposure(Protocol):
 class RunContext:
     """One run, as the host sees it.
 
-    `principal` is who the run acts for; `labels` are the application's own words about the run. Both come
-    from the application alone and reach policy, tools and the audit record. `exposure` is None outside a
-    loop with a model.
+    `principal` is who the run acts for and `tenant` whose data it may see; `labels` are the application's own
+    words about the run. They come from the application alone and reach policy, tools and the audit record.
+    `credentials` reach the tools and nobody else. `exposure` is None outside a loop with a model.
     """
 
     run_id: str
@@ -62,6 +65,8 @@ class RunContext:
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     programs: OpenPrograms = field(default_factory=OpenPrograms)
     exposure: Exposure | None = None
+    tenant: str | None = None
+    credentials: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,8 @@ class ToolContext:
     """Given to a tool that declares a parameter of this type; never part of what the model sees.
 
     `invoke` is the one path itself: a tool that runs a program passes the program's calls through it, and
-    tells `recorder` of the program.
+    tells `recorder` of the program. `attempt` counts from 1; `deadline` is when the call is given up, on
+    `time.monotonic()`'s clock, or None.
     """
 
     run: RunContext
@@ -77,6 +83,32 @@ class ToolContext:
     invoke: Callable[[Call, RunContext], Awaitable[Outcome]]
     attempt: int = 1
     recorder: Recorder | None = None
+    deadline: float | None = None
+
+    @property
+    def principal(self) -> str | None:
+        return self.run.principal
+
+    @property
+    def tenant(self) -> str | None:
+        return self.run.tenant
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.run.labels
+
+    @property
+    def credentials(self) -> Mapping[str, Secret]:
+        return self.run.credentials
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of one call, and for no other call: hand it to the service.
+
+        It binds run, call id, tool, arguments and caller, so a call id that is used again inherits nothing
+        (wire.md, rule 15).
+        """
+        return idempotency_key(self.run, self.call)
 
     @property
     def tools(self) -> Sequence[object] | None:
@@ -107,3 +139,12 @@ class ToolContext:
         if self.run.exposure is None:
             raise RuntimeError(f"{helper}() works inside a run with a model only; there is none here")
         return self.run.exposure
+
+
+def idempotency_key(run: RunContext, call: Call) -> str:
+    """See `ToolContext.idempotency_key`. Raises `InvalidJson` if the call's arguments are none."""
+    given = call.arguments
+    arguments = (loads(given) if given else {}) if isinstance(given, str) else dict(given or {})
+    caller = call.caller.caller_id if isinstance(call.caller, Program) else None
+    bound = [run.run_id, call.call_id, call.namespace, call.name, arguments, caller]
+    return "ptc-" + hashlib.sha256(canonical(bound)).hexdigest()[:40]

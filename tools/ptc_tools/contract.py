@@ -6,12 +6,17 @@ does not say is not inferred from names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
-from ptc_tools.call import CallerKind, JsonObject
-from ptc_tools.errors import InvalidSchema, RegistrationError
+from ptc_tools.bounds import Bounds
+from ptc_tools.call import CallerKind, JsonObject, JsonValue
+from ptc_tools.contract_json import contract_arguments, contract_to_json
+from ptc_tools.errors import InvalidName, InvalidSchema, RegistrationError
+from ptc_tools.fingerprint import contract_fingerprint, schema_fingerprint
 from ptc_tools.frozen import freeze_object, thaw_object
+from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
 from ptc_tools.names import check_name, check_namespace
 from ptc_tools.schema import check_schema
 from ptc_tools.strict import check_strict
@@ -22,6 +27,8 @@ Approval: TypeAlias = Literal["never", "always"]
 
 CALLERS: tuple[CallerKind, ...] = get_args(CallerKind)
 MAX_DESCRIPTION = 16_384
+
+UNBOUNDED = Bounds()
 
 # What stands for a call without a result when a program made it (wire.md, rule 5).
 ERROR_SCHEMA: JsonObject = {
@@ -42,9 +49,12 @@ ERROR_SCHEMA: JsonObject = {
 class Contract:
     """One tool's declaration. Raises `RegistrationError`, or a kind of it, if it does not hold together.
 
-    `parameters` is what the wire shows; `accepted` is what a call is checked against, and differs only where
-    strict mode must list an optional parameter as required. `timeout` is in seconds, None for the invoker's.
-    `definition` is set for raw definitions: it goes over the wire unchanged.
+    What a model is told: `namespace`, `name`, `description`, `parameters` (what the wire shows), and
+    `output_schema`. Who may call: `allowed_callers`; `authority` names what the tool needs, for the policy;
+    `approval`. What it does: `effects` (None: undeclared, and treated as the worst where it matters),
+    `risk_level`, `commitment` (the one thing that a mutation commits to, in a few words), `idempotency`,
+    `reconciliation`. How much: `bounds`, `timeout` in seconds (None: the invoker's). `projection` says that
+    results show only part of what they are about.
     """
 
     name: str
@@ -55,15 +65,26 @@ class Contract:
     allowed_callers: tuple[CallerKind, ...] = ("direct",)
     strict: bool = True
     timeout: float | None = None
-    accepted: JsonObject | None = None
     defer_loading: bool = False
-    definition: JsonObject | None = None
     effects: Effects | None = None
     risk_level: RiskLevel | None = None
     approval: Approval = "never"
+    authority: tuple[str, ...] = ()
+    commitment: str | None = None
+    idempotency: Idempotency | None = None
+    reconciliation: Reconciliation | None = None
+    bounds: Bounds = UNBOUNDED
+    projection: Literal["full", "partial"] = "full"
     tags: tuple[str, ...] = ()
     version: str | None = None
-    generated: bool = False
+    accepted: JsonObject | None = None
+    """What a call is checked against, where it differs: strict mode lists optional parameters as required."""
+    sensitive_parameters: tuple[str, ...] = ()
+    sensitive_results: tuple[str, ...] = ()
+    """Places of `Sensitive` values, as patterns for `ptc_tools.markers.redact`."""
+    definition: JsonObject | None = None
+    """A raw definition, which goes over the wire unchanged."""
+    generated: bool = field(default=False, compare=False)
     """The schemas were made from types by this package: a cheaper check is enough."""
 
     def __post_init__(self) -> None:
@@ -71,33 +92,64 @@ class Contract:
         if self.namespace is not None:
             check_namespace(self.namespace)
         what = f"tool {self.qualified_name!r}"
+        self._check_words(what)
+        self._check_schemas(what)
+        self._check_effects(what)
+        if self.projection == "partial" and self.namespace == "platform":
+            raise InvalidName(f"{what}: a partial projection may not be named platform.*; name what it shows")
+
+    def _check_words(self, what: str) -> None:
         if not isinstance(self.description, str) or len(self.description) > MAX_DESCRIPTION:
             raise RegistrationError(
                 f"{what}: the description must be text of at most {MAX_DESCRIPTION} characters"
             )
-        if not (self.timeout is None or self.timeout > 0):
+        if self.timeout is not None and not (0 < self.timeout < float("inf")):
             raise RegistrationError(
                 f"{what}: timeout must be a positive number of seconds, got {self.timeout!r}"
             )
         self._set("allowed_callers", _check_callers(self.allowed_callers, what))
-        self._set("tags", tuple(self.tags))
+        for name in ("tags", "authority"):
+            words = getattr(self, name)
+            if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+                raise RegistrationError(f"{what}: {name} must be a list of strings")
+            self._set(name, tuple(sorted(set(words))))
         _check_word(self.effects, Effects, f"{what}: effects")
         _check_word(self.risk_level, RiskLevel, f"{what}: risk_level")
         _check_word(self.approval, Approval, f"{what}: approval")
+        _check_word(self.projection, Literal["full", "partial"], f"{what}: projection")
+
+    def _check_schemas(self, what: str) -> None:
         parameters = check_schema(self.parameters, f"{what}: parameters", generated=self.generated)
         if parameters.get("type", "object") != "object":
             raise InvalidSchema(f"{what}: parameters must describe an object")
         if self.strict:
             check_strict(parameters, f"{what}: parameters")
         self._set("parameters", freeze_object(parameters))
-        if self.accepted is not None:
-            accepted = check_schema(self.accepted, f"{what}: parameters", generated=self.generated)
-            self._set("accepted", freeze_object(accepted))
-        if self.output_schema is not None:
-            output = check_schema(self.output_schema, f"{what}: output_schema", generated=self.generated)
-            self._set("output_schema", freeze_object(output))
+        for name in ("accepted", "output_schema"):
+            schema = getattr(self, name)
+            if schema is not None:
+                checked = check_schema(schema, f"{what}: {name}", generated=self.generated)
+                self._set(name, freeze_object(checked))
         if self.definition is not None:
             self._set("definition", freeze_object(self.definition))
+
+    def _check_effects(self, what: str) -> None:
+        declared = self.parameters.get("properties", {})
+        named = {
+            "idempotency": self.idempotency.parameter if self.idempotency else None,
+            "bounds.offset": self.bounds.offset,
+            "bounds.search.start": self.bounds.search.start if self.bounds.search else None,
+            "bounds.search.end": self.bounds.search.end if self.bounds.search else None,
+        }
+        for place, name in named.items():
+            if name is not None and not (isinstance(declared, dict) and name in declared):
+                raise RegistrationError(f"{what}: {place} names {name!r}, which is no parameter of it")
+        if self.effects == "read":
+            for name in ("commitment", "idempotency", "reconciliation"):
+                if getattr(self, name) is not None:
+                    raise RegistrationError(
+                        f"{what}: {name} is declared, but effects says that it only reads"
+                    )
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -106,6 +158,28 @@ class Contract:
     def qualified_name(self) -> str:
         """`namespace.name`, or the name alone: for messages and logs, never for dispatch."""
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
+
+    @property
+    def mutates(self) -> bool:
+        """Whether it is declared to change something."""
+        return self.effects in MUTATING
+
+    def fingerprint(self) -> str:
+        """`sha256:…` of all that the contract says; see `ptc_tools.fingerprint`."""
+        return contract_fingerprint(self)
+
+    def schema_fingerprint(self) -> str:
+        """`sha256:…` of the shapes alone, without words."""
+        return schema_fingerprint(self)
+
+    def to_json(self) -> JsonObject:
+        """The declaration as plain JSON, defaults left out. `from_json` is the inverse."""
+        return contract_to_json(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Contract:
+        """A contract from its JSON form. Raises `RegistrationError`, also for a key that it does not know."""
+        return cls(**contract_arguments(data))  # type: ignore[arg-type]
 
     @property
     def checked_parameters(self) -> JsonObject:
@@ -144,11 +218,6 @@ def with_errors(output: JsonObject) -> JsonObject:
         if keyword in output:
             schema[keyword] = output.pop(keyword)
     return schema
-
-
-def renamed(contract: Contract, *, name: str | None = None, namespace: str | None = None) -> Contract:
-    """The same contract under another name. Raises `InvalidName`."""
-    return replace(contract, name=name or contract.name, namespace=namespace or contract.namespace)
 
 
 def _check_callers(callers: object, what: str) -> tuple[CallerKind, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ptc_tools.call import JsonObject
@@ -18,7 +19,8 @@ from ptc_tools.safe_text import describe_exception
 from ptc_tools.strict_json import clone
 
 if TYPE_CHECKING:
-    from ptc_tools.invoke import Attempt, Invoker
+    from ptc_tools.invoke import Invoker
+    from ptc_tools.ledger import Attempt
 
 
 class Onion:
@@ -66,6 +68,10 @@ class Onion:
         keywords = validate(current.tool, current.arguments)
         if isinstance(keywords, Denied):
             return await self._refuse(keywords)
+        contract = current.tool.contract
+        if self._open is not None and contract.mutates and contract.idempotency is None:
+            # A mutation that is not idempotent is not attempted again, whatever a middleware asks for.
+            return self._open[1]
         self._attempts += 1
         number = self._attempts
         attempt = await self._invoker.admit(current)
@@ -106,7 +112,10 @@ class Onion:
         if self._open is not None and outcome is self._open[1]:
             return self._open[1]
         if isinstance(outcome, Success):
-            return self._invoker.released_value(self._invocation.tool, outcome.value)
+            checked = self._invoker.released_value(self._invocation, outcome.value)
+            if isinstance(checked, Success) and type(outcome) is not Success:
+                return replace(outcome, value=checked.value)  # it stays partial or empty, as it was given
+            return checked
         if isinstance(outcome, Denied | Failure | Cancelled):
             return outcome
         return Failure("tool_error", f"a middleware returned {type(outcome).__name__}, not an outcome")

@@ -1,12 +1,12 @@
 """How a call ended. The types stay different everywhere: on the wire, in a program, in the audit record.
 
-    Success       the tool ran; `value` fits its output schema
-    Denied        the tool never ran: unknown, not allowed, bad arguments, not approved, program not open …
-    Failure       the tool ran and did not give a valid result: raised, timed out, broke its schema
-    Cancelled     the call was given up before its result was released
-
-A mutation whose effect is unknown, a partial result and an unavailable section join here with the
-contracts that can declare them.
+Success       the tool ran; `value` fits its output schema
+ ├── Empty    … and there is nothing to show, which is an answer
+ └── Partial  … and something is missing: `missing` says what, `continuation` how to go on
+Denied        the tool never ran: unknown, not allowed, bad arguments, not approved, program not open …
+Failure       the tool ran and did not give a valid result: raised, timed out, broke its schema
+ └── Uncertain  … and it may have changed something: `reconciliation` says which read tells
+Cancelled     the call was given up before its result was released
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.provenance import Provenance
 
 DenialCode: TypeAlias = Literal[
     "unknown_tool",
@@ -29,15 +30,39 @@ DenialCode: TypeAlias = Literal[
     "not_admitted",
     "incomplete_response",
 ]
-FailureCode: TypeAlias = Literal["tool_error", "invalid_result", "timeout", "audit_unavailable"]
+FailureCode: TypeAlias = Literal["tool_error", "invalid_result", "timeout", "audit_unavailable", "uncertain"]
 
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """The tool ran; `value` is JSON and fits the tool's output schema."""
+    """The tool ran; `value` is JSON and fits the tool's output schema.
+
+    `provenance` is for the audit record; the model never sees it.
+    """
 
     value: JsonValue
-    status: Literal["success"] = "success"
+    status: Literal["success", "empty", "partial"] = "success"
+    provenance: Provenance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Empty(Success):
+    """The tool ran and found nothing. `value` says so: `{"outcome": "empty", …}`."""
+
+    status: Literal["success", "empty", "partial"] = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial(Success):
+    """The tool ran and `value` is not all: `{"outcome": "partial", "value", "missing", "continuation"}`.
+
+    `missing` names what is not there; `continuation` holds the arguments that go on from here, None if
+    nothing does.
+    """
+
+    status: Literal["success", "empty", "partial"] = "partial"
+    missing: tuple[str, ...] = ()
+    continuation: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +84,18 @@ class Failure:
     code: FailureCode
     message: str
     exception: BaseException | None = None
-    status: Literal["failure"] = "failure"
+    status: Literal["failure", "uncertain"] = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain(Failure):
+    """A mutation whose effect is not known: it may have happened. It is not tried again by itself.
+
+    `reconciliation` is the declared read that tells: `{"tool": "records.get_operation", "arguments": {…}}`.
+    """
+
+    status: Literal["failure", "uncertain"] = "uncertain"
+    reconciliation: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +113,10 @@ Outcome: TypeAlias = Success | Denied | Failure | Cancelled
 def error_object(outcome: Denied | Failure | Cancelled) -> JsonObject:
     """The JSON object that stands for a call without a result: `{"error": {"type", "message"}}`.
 
-    A program-owned call with an output schema must be answered by an object even then (wire.md, rule 5).
+    A program-owned call with an output schema must be answered by an object even then (wire.md, rule 5). An
+    uncertain mutation has `reconciliation` beside them.
     """
-    return {"error": {"type": outcome.code, "message": outcome.message}}
+    error: JsonObject = {"type": outcome.code, "message": outcome.message}
+    if isinstance(outcome, Uncertain) and outcome.reconciliation is not None:
+        error["reconciliation"] = outcome.reconciliation
+    return {"error": error}

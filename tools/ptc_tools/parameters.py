@@ -9,28 +9,55 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Annotated, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
+from typing_extensions import is_typeddict
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import OpenPrograms, RunContext, ToolContext
 from ptc_tools.docstrings import parameter_descriptions
 from ptc_tools.errors import InvalidSignature
+from ptc_tools.markers import ProviderConfig, is_designer, take_sensitive
 from ptc_tools.schema import shorten
+from ptc_tools.secret import Secret
 from ptc_tools.strict_json import dumps
 from ptc_tools.typed import Fields, describe, fields_adapter, json_schema, tidy
 
-_TRUSTED = (ToolContext, RunContext, OpenPrograms)
+_TRUSTED = (ToolContext, RunContext, OpenPrograms, Secret)
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class InvalidArguments(ValueError):
     """Arguments fit the schema and yet not the types: a validator of the application's refused them, say."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesignerField:
+    """A parameter that the tool's designer sets. Its type may be anything: it never becomes JSON."""
+
+    annotation: object
+    required: bool
+
+    def check(self, value: object) -> object:
+        """The value, if it is of the declared type. Raises `ValueError`."""
+        adapter: TypeAdapter[object] = TypeAdapter(
+            cast("type[object]", self.annotation),
+            config=None if _configures_itself(self.annotation) else _ANY_TYPE,
+        )
+        return adapter.validate_python(value, strict=True)
+
+
+_ANY_TYPE = ConfigDict(arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+
+def _configures_itself(annotation: object) -> bool:
+    bare = _bare(annotation)
+    return is_dataclass(bare) or is_typeddict(bare) or hasattr(bare, "model_config")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +71,8 @@ class Parameters:
     schema: JsonObject
     accepted: JsonObject
     context: str | None
+    designer: Mapping[str, DesignerField]
+    sensitive: tuple[str, ...]
     adapter: Fields
     null_means_default: frozenset[str]
 
@@ -107,6 +136,7 @@ def read_parameters(
     fields: dict[str, object] = {}
     defaults: dict[str, object] = {}
     nullable: set[str] = set()
+    designer: dict[str, DesignerField] = {}
     context: str | None = None
     for parameter in signature.parameters.values():
         annotation = _annotation(parameter, hints, what)
@@ -114,6 +144,10 @@ def read_parameters(
             if context is not None:
                 raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
             context = parameter.name
+            continue
+        if is_designer(annotation):
+            required = parameter.default is parameter.empty
+            designer[parameter.name] = DesignerField(annotation, required)
             continue
         _check_untrusted(annotation, parameter.name, what)
         _check_metadata(annotation, parameter, what)
@@ -132,13 +166,14 @@ def read_parameters(
         fields[parameter.name] = NotRequired[annotation]
     adapter = fields_adapter("Arguments", fields, what)
     accepted = json_schema(adapter, "validation", what)
+    sensitive = take_sensitive(accepted)
     tidy(accepted, strict=strict)
     _restore_optional(accepted, defaults)
     _describe_parameters(accepted, parameter_descriptions(function), defaults)
     schema = accepted
     if strict:
         schema = accepted | {"required": list(cast("JsonObject", accepted["properties"]))}
-    return Parameters(schema, accepted, context, adapter, frozenset(nullable))
+    return Parameters(schema, accepted, context, designer, sensitive, adapter, frozenset(nullable))
 
 
 def _annotation(parameter: inspect.Parameter, hints: Mapping[str, object], what: str) -> object:
@@ -161,7 +196,11 @@ def _check_untrusted(annotation: object, name: str, what: str) -> None:
     """Trusted context is injected whole; nothing of it may be filled in by a model."""
     if annotation in _TRUSTED:
         raise InvalidSignature(
-            f"{what}: parameter {name!r} is trusted context; take a ptc.ToolContext instead"
+            f"{what}: parameter {name!r} is trusted context, which comes whole as a ptc.ToolContext"
+        )
+    if isinstance(annotation, type) and issubclass(annotation, ProviderConfig):
+        raise InvalidSignature(
+            f"{what}: parameter {name!r} configures a provider; mark it Annotated[…, ptc.Designer]"
         )
     for inner in get_args(annotation):
         if isinstance(inner, type) or get_args(inner):

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import collections.abc
 import json
-from typing import Any, cast, get_args, get_origin
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from pydantic_core import PydanticSerializationError
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson, InvalidSignature
+from ptc_tools.markers import take_sensitive
+from ptc_tools.provenance import Provenance, Traced
+from ptc_tools.returns import EmptyResult, PartialResult
 from ptc_tools.schema import resolve
 from ptc_tools.strict_json import MAX_DEPTH, dumps, loads
 from ptc_tools.typed import json_schema, refers_to, result_adapter, tidy
@@ -21,20 +25,47 @@ from ptc_tools.typed import json_schema, refers_to, result_adapter, tidy
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 _STREAMS = (collections.abc.AsyncIterator, collections.abc.AsyncGenerator, collections.abc.Iterator,
             collections.abc.Generator, collections.abc.AsyncIterable)  # fmt: skip
+Kind: TypeAlias = Literal["success", "empty", "partial"]
 
 
 class InvalidResult(ValueError):
     """A tool returned something that JSON, or its own return annotation, cannot carry."""
 
 
-class PlainResult:
-    """For a tool without a return annotation: it returns JSON already."""
+@dataclass(slots=True)
+class Returned:
+    """A result as JSON, what kind of result it is, and where it came from."""
 
-    __slots__ = ()
-    schema: JsonObject | None = None
+    value: JsonValue
+    kind: Kind = "success"
+    provenance: Provenance | None = None
 
-    def encode(self, value: object, max_bytes: int) -> JsonValue:
-        """A fresh copy of a JSON value. Raises `InvalidResult`."""
+
+class Codec:
+    """What every tool's result goes through. This one is for a tool without a return annotation."""
+
+    __slots__ = ("schema", "sensitive")
+
+    def __init__(self) -> None:
+        self.schema: JsonObject | None = None
+        self.sensitive: tuple[str, ...] = ()
+
+    def encode(self, value: object, max_bytes: int) -> Returned:
+        """Fresh JSON for what a tool returned. Raises `InvalidResult`."""
+        provenance = None
+        if isinstance(value, Traced):
+            traced = cast("Traced[object]", value)
+            value, provenance = traced.value, traced.provenance
+        kind: Kind = "success"
+        if isinstance(value, PartialResult):
+            kind = "partial"
+        elif isinstance(value, EmptyResult):
+            kind = "empty"
+        return Returned(self._json(value, max_bytes), kind, provenance)
+
+    def _json(self, value: object, max_bytes: int) -> JsonValue:
+        if isinstance(value, PartialResult | EmptyResult):
+            value = value.model_dump(mode="json")
         try:
             text = dumps(value)
         except InvalidJson as error:
@@ -43,20 +74,23 @@ class PlainResult:
         return cast("JsonValue", json.loads(text))
 
 
-PLAIN = PlainResult()
+PLAIN = Codec()
 
 
-class TypedResult:
+class TypedCodec(Codec):
     """For a tool with a return annotation."""
 
-    __slots__ = ("_adapter", "schema")
+    __slots__ = ("_adapter",)
 
     def __init__(self, annotation: object, what: str) -> None:
         self._adapter = result_adapter(annotation, what)
-        self.schema: JsonObject = _unwrap(json_schema(self._adapter, "serialization", what))
+        schema = json_schema(self._adapter, "serialization", what)
+        items = cast("JsonObject", schema.get("items", {}))
+        body: JsonObject = items | {"$defs": schema["$defs"]} if "$defs" in schema else items
+        self.sensitive = take_sensitive(body)
+        self.schema = _at_root(body)
 
-    def encode(self, value: object, max_bytes: int) -> JsonValue:
-        """The value as the return annotation serialises it. Raises `InvalidResult`."""
+    def _json(self, value: object, max_bytes: int) -> JsonValue:
         try:
             # The schema judges the result afterwards, so a warning about its type would say nothing new.
             text = self._adapter.dump_json([value], by_alias=True, warnings=False)
@@ -76,24 +110,27 @@ def _check_size(size: int, max_bytes: int) -> None:
         )
 
 
-def _unwrap(schema: JsonObject) -> JsonObject:
+def _at_root(schema: JsonObject) -> JsonObject:
+    """The schema with a single model's own schema at the root, where a program's author looks first."""
     tidy(schema, strict=False)
-    result = cast("JsonObject", schema["items"]) if "items" in schema else {}
-    if "$defs" not in schema:
-        return result
-    definitions = cast("JsonObject", schema["$defs"])
-    reference = result.get("$ref")
-    if isinstance(reference, str):
-        # The usual case, one model: its schema stands at the root, where a program's author looks first.
-        target = resolve(schema, reference)
-        if isinstance(target, dict) and not refers_to(target, reference, schema):
-            del definitions[reference.removeprefix("#/$defs/")]
-            result = target
-    return result | {"$defs": definitions} if definitions else result
+    reference = schema.get("$ref")
+    if not isinstance(reference, str):
+        return schema
+    target = resolve(schema, reference)
+    if not isinstance(target, dict) or refers_to(target, reference, schema):
+        return schema
+    definitions = dict(cast("JsonObject", schema["$defs"]))
+    del definitions[reference.removeprefix("#/$defs/")]
+    rest = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
+    found = target | rest
+    return found | {"$defs": definitions} if definitions else found
 
 
-def read_result(hints: dict[str, object], what: str) -> TypedResult | PlainResult:
-    """The codec for a function's return annotation. Raises `InvalidSignature`, or `InvalidSchema`."""
+def read_result(hints: dict[str, object], what: str, *, may_be_cut: bool = False) -> Codec:
+    """The codec for a function's return annotation. Raises `InvalidSignature`, or `InvalidSchema`.
+
+    `may_be_cut` adds the partial form to the annotation, so that the output schema says so.
+    """
     if "return" not in hints:
         return PLAIN
     annotation = hints["return"]
@@ -103,4 +140,24 @@ def read_result(hints: dict[str, object], what: str) -> TypedResult | PlainResul
         origin = get_origin(annotation) or annotation
     if origin in _STREAMS:
         raise InvalidSignature(f"{what}: a tool returns one value; collect the stream, with a bound")
-    return TypedResult(annotation, what)
+    if origin is Traced:
+        annotation = get_args(annotation)[0] if get_args(annotation) else Any
+    if _mentions_traced(annotation):
+        raise InvalidSignature(
+            f"{what}: return one Traced value, not Traced parts (flatten, join, summarise)"
+        )
+    if may_be_cut and not any(_is_partial(member) for member in (annotation, *get_args(annotation))):
+        annotation = annotation | PartialResult[annotation]  # type: ignore[valid-type]
+    return TypedCodec(annotation, what)
+
+
+def _is_partial(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, PartialResult)
+
+
+def _mentions_traced(annotation: object) -> bool:
+    return (
+        annotation is Traced
+        or get_origin(annotation) is Traced
+        or any(_mentions_traced(inner) for inner in get_args(annotation))
+    )

@@ -10,15 +10,21 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Generic, ParamSpec, TypeVar, cast, overload
+from types import MappingProxyType
+from typing import Generic, Literal, ParamSpec, TypedDict, TypeVar, cast, overload
 
+from typing_extensions import Unpack
+
+from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.context import ToolContext
 from ptc_tools.contract import Approval, Contract, Effects, RiskLevel
 from ptc_tools.docstrings import summary
 from ptc_tools.errors import InvalidSignature, RegistrationError
-from ptc_tools.parameters import Parameters, name_of, read_parameters, type_hints
-from ptc_tools.results import PLAIN, PlainResult, TypedResult, read_result
+from ptc_tools.markers import is_designer
+from ptc_tools.mutation import Idempotency, Reconciliation
+from ptc_tools.parameters import DesignerField, Parameters, name_of, read_parameters, type_hints
+from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
 from ptc_tools.threads import run_in_thread
 
@@ -26,20 +32,52 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Tool(Generic[P, R]):
-    """A registered tool. Call it like the function it was made from; `run` is for the invoker and for tests.
+class ContractOptions(TypedDict, total=False):
+    """What the author of any tool may declare; see `Contract` for what each means."""
 
-    `check_arguments` and `check_result` are compiled validators of the contract's schemas.
+    namespace: str | None
+    timeout: float | None
+    effects: Effects | None
+    risk_level: RiskLevel | None
+    approval: Approval
+    authority: Iterable[str]
+    commitment: str | None
+    idempotency: Idempotency | None
+    reconciliation: Reconciliation | None
+    bounds: Bounds
+    projection: Literal["full", "partial"]
+    tags: Iterable[str]
+    version: str | None
+
+
+class ToolOptions(ContractOptions, total=False):
+    """What the author of a typed tool may also say, where the function does not say it already."""
+
+    name: str | None
+    description: str | None
+    allowed_callers: Iterable[CallerKind]
+    strict: bool
+    output_schema: Mapping[str, JsonValue] | None
+    defer_loading: bool
+
+
+class Tool(Generic[P, R]):
+    """A registered tool. Call it like the function it was made from; `run` is for the invoker and tests.
+
+    `check_arguments` and `check_result` are compiled validators of the contract's schemas. `designer` maps
+    the parameters that a designer sets to their types.
     """
 
     __slots__ = (
         "__wrapped__",
+        "_designed",
         "_is_async",
         "_parameters",
-        "_result",
         "check_arguments",
         "check_result",
+        "codec",
         "contract",
+        "designer",
         "function",
         "takes_context",
     )
@@ -50,19 +88,26 @@ class Tool(Generic[P, R]):
         function: Callable[P, R],
         *,
         parameters: Parameters | None = None,
-        result: TypedResult | PlainResult | None = None,
+        codec: Codec = PLAIN,
     ) -> None:
         what = f"tool {contract.qualified_name!r}"
         self.contract = contract
         self.function = function
         self.__wrapped__ = function
         self._parameters = parameters
-        self._result = result or PLAIN
+        self.codec = codec
+        self._designed: Mapping[str, object] = MappingProxyType({})
         self._is_async = _is_async(function)
+        self.designer: Mapping[str, DesignerField]
         if parameters is not None:
-            self.takes_context = parameters.context
+            self.takes_context, self.designer = parameters.context, parameters.designer
         else:
-            self.takes_context = _context_parameter(function)
+            self.takes_context, self.designer = _injected(contract, function, what)
+        evidence = contract.idempotency
+        if evidence is not None and evidence.source == "protocol" and self.takes_context is None:
+            raise RegistrationError(
+                f"{what}: idempotency by the protocol needs ctx.idempotency_key: take a ptc.ToolContext"
+            )
         # Typed decoding judges formats itself, as the types mean them; a raw schema is all there is.
         self.check_arguments = SchemaValidator(
             contract.checked_parameters, f"{what}: parameters", formats=parameters is None
@@ -75,10 +120,46 @@ class Tool(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself: no checks, no record. For the application's own code and its tests."""
+        if self._designed:
+            return self.function(*args, **{**self._designed, **kwargs})  # type: ignore[arg-type]
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<Tool {self.contract.qualified_name}>"
+
+    def configure(self, **values: object) -> Tool[P, R]:
+        """A tool with these designer values set; this one is unchanged.
+
+        Raises `RegistrationError` for a name that is no designer parameter, or a value of another type.
+        """
+        for name, value in values.items():
+            if name not in self.designer:
+                known = ", ".join(self.designer) or "it has none"
+                raise RegistrationError(f"{self!r} has no designer parameter {name!r} (known: {known})")
+            try:
+                self.designer[name].check(value)
+            except ValueError:
+                # The value itself stays out of the message: it may be a credential.
+                raise RegistrationError(
+                    f"{self!r}: the value for {name!r} is not of its declared type"
+                ) from None
+        configured = object.__new__(type(self))
+        for slot in Tool.__slots__:
+            setattr(configured, slot, getattr(self, slot))
+        configured._designed = MappingProxyType({**self._designed, **values})
+        return configured
+
+    @property
+    def unset(self) -> tuple[str, ...]:
+        """Designer parameters that have neither a value nor a default: the tool cannot run yet."""
+        return tuple(
+            name for name, field in self.designer.items() if field.required and name not in self._designed
+        )
+
+    @property
+    def designed(self) -> Mapping[str, object]:
+        """The designer's values. They are for the tool alone: never for a model, a program or a record."""
+        return self._designed
 
     def decode(self, arguments: JsonObject) -> dict[str, object]:
         """Keyword arguments of the declared types from arguments that fit the schema. Raises `ValueError`."""
@@ -88,6 +169,8 @@ class Tool(Generic[P, R]):
 
     async def call(self, keywords: dict[str, object], context: ToolContext) -> object:
         """Run the function with decoded arguments: on the event loop if async, else in a pool thread."""
+        if self._designed:
+            keywords.update(self._designed)
         if self.takes_context is not None:
             keywords[self.takes_context] = context
         function = cast("Callable[..., object]", self.function)
@@ -95,10 +178,6 @@ class Tool(Generic[P, R]):
             return await cast("Awaitable[object]", function(**keywords))
         value = await run_in_thread(functools.partial(function, **keywords))
         return await value if inspect.isawaitable(value) else value
-
-    def encode(self, value: object, max_bytes: int) -> JsonValue:
-        """Fresh JSON for what the function returned. Raises `ValueError` if there is none, or too much."""
-        return self._result.encode(value, max_bytes)
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> object:
         """Decode, then run. The arguments must fit the schema; who calls is not asked here."""
@@ -109,150 +188,130 @@ AnyTool = Tool[..., object]
 
 
 @overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+def tool(function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: ...
 @overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
-    function: Callable[P, R],
-    /,
-    *,
-    name: str | None = ...,
-    namespace: str | None = ...,
-    description: str | None = ...,
-    allowed_callers: Iterable[CallerKind] = ...,
-    strict: bool = ...,
-    output_schema: Mapping[str, JsonValue] | None = ...,
-    timeout: float | None = ...,
-    defer_loading: bool = ...,
-    effects: Effects | None = ...,
-    risk_level: RiskLevel | None = ...,
-    approval: Approval = ...,
-    tags: Iterable[str] = ...,
-    version: str | None = ...,
-) -> Tool[P, R]: ...
-@overload
-def tool(
-    *,
-    name: str | None = ...,
-    namespace: str | None = ...,
-    description: str | None = ...,
-    allowed_callers: Iterable[CallerKind] = ...,
-    strict: bool = ...,
-    output_schema: Mapping[str, JsonValue] | None = ...,
-    timeout: float | None = ...,
-    defer_loading: bool = ...,
-    effects: Effects | None = ...,
-    risk_level: RiskLevel | None = ...,
-    approval: Approval = ...,
-    tags: Iterable[str] = ...,
-    version: str | None = ...,
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
-def tool(
-    function: Callable[P, R] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    namespace: str | None = None,
-    description: str | None = None,
-    allowed_callers: Iterable[CallerKind] = ("direct",),
-    strict: bool = True,
-    output_schema: Mapping[str, JsonValue] | None = None,
-    timeout: float | None = None,
-    defer_loading: bool = False,
-    effects: Effects | None = None,
-    risk_level: RiskLevel | None = None,
-    approval: Approval = "never",
-    tags: Iterable[str] = (),
-    version: str | None = None,
+    function: Callable[P, R] | None = None, /, **options: Unpack[ToolOptions]
 ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool from a typed function: bare, with options, or called on a method or a partial.
 
-    Name, description and schemas come from the function's name, docstring and annotations unless given here.
-    A parameter of type `ToolContext` is filled in by the host. Raises `RegistrationError`: `InvalidName`,
-    `InvalidSchema` (strict mode cannot express a type; `strict=False` can) or `InvalidSignature`.
+    Name, description and schemas come from the function's name, docstring and annotations unless `options`
+    (`ToolOptions`) say otherwise. A parameter of type `ToolContext` is filled in by the host, one marked
+    `Designer` by `Tool.configure`. Raises `RegistrationError`: `InvalidName`, `InvalidSchema` (strict mode
+    cannot express a type; `strict=False` can) or `InvalidSignature`.
     """
     names = _Locals(sys._getframe(1))
+    if unknown := set(options) - ToolOptions.__annotations__.keys():
+        raise TypeError(f"tool() has no option {sorted(unknown)[0]!r}")
 
     def register(target: Callable[P, R]) -> Tool[P, R]:
-        if isinstance(target, Tool):
-            raise RegistrationError(f"{target!r} is a tool already")
-        if not callable(target):
-            raise InvalidSignature(f"a tool is made from a function, not from {type(target).__name__}")
-        tool_name = name if name is not None else name_of(target)
-        what = f"tool {tool_name!r}"
-        hints = names.hints(target)
-        parameters = read_parameters(target, hints, strict=strict, what=what)
-        result = read_result(hints, what)
-        output = result.schema if output_schema is None else dict(output_schema)
-        callers = allowed_callers if isinstance(allowed_callers, str) else tuple(allowed_callers)
-        if output is None and "programmatic" in callers:
-            raise InvalidSignature(
-                f"{what}: programs must know what it returns; annotate the return type, or give output_schema"
-            )
-        contract = Contract(
-            name=tool_name,
-            namespace=namespace,
-            description=summary(target) if description is None else description,
-            parameters=parameters.schema,
-            accepted=parameters.accepted,
-            output_schema=output,
-            allowed_callers=cast("tuple[CallerKind, ...]", callers),
-            strict=strict,
-            timeout=timeout,
-            defer_loading=defer_loading,
-            effects=effects,
-            risk_level=risk_level,
-            approval=approval,
-            tags=tuple(tags),
-            version=version,
-            generated=output_schema is None,
-        )
-        return Tool(contract, target, parameters=parameters, result=result)
+        return _typed_tool(target, names, options)
 
     return register if function is None else register(function)
+
+
+def _typed_tool(function: Callable[P, R], names: _Locals, options: ToolOptions) -> Tool[P, R]:
+    if isinstance(function, Tool):
+        raise RegistrationError(f"{function!r} is a tool already")
+    if not callable(function):
+        raise InvalidSignature(f"a tool is made from a function, not from {type(function).__name__}")
+    given = options.get("name")
+    name = name_of(function) if given is None else given
+    what = f"tool {name!r}"
+    strict = options.get("strict", True)
+    bounds = options.get("bounds", Bounds())
+    hints = names.hints(function)
+    parameters = read_parameters(function, hints, strict=strict, what=what)
+    codec = read_result(hints, what, may_be_cut=bounds.cuts)
+    own_output = options.get("output_schema")
+    output = codec.schema if own_output is None else dict(own_output)
+    wanted = options.get("allowed_callers", ("direct",))
+    callers = wanted if isinstance(wanted, str) else tuple(wanted)
+    if output is None and "programmatic" in callers:
+        raise InvalidSignature(
+            f"{what}: programs must know what it returns; annotate the return type, or give output_schema"
+        )
+    description = options.get("description")
+    contract = Contract(
+        name=name,
+        description=summary(function) if description is None else description,
+        parameters=parameters.schema,
+        accepted=parameters.accepted if parameters.accepted is not parameters.schema else None,
+        output_schema=output,
+        allowed_callers=cast("tuple[CallerKind, ...]", callers),
+        strict=strict,
+        defer_loading=options.get("defer_loading", False),
+        sensitive_parameters=parameters.sensitive,
+        sensitive_results=codec.sensitive,
+        generated=own_output is None,
+        **_declared(options),
+    )
+    return Tool(contract, function, parameters=parameters, codec=codec)
 
 
 def define_tool(
     definition: Mapping[str, JsonValue],
     function: Callable[..., object],
-    *,
-    namespace: str | None = None,
-    timeout: float | None = None,
-    effects: Effects | None = None,
-    risk_level: RiskLevel | None = None,
-    approval: Approval = "never",
-    tags: Iterable[str] = (),
-    version: str | None = None,
+    **options: Unpack[ContractOptions],
 ) -> AnyTool:
     """Make a tool from a raw function-tool definition and the function that answers it.
 
     The definition goes over the wire unchanged. The function gets the arguments by keyword, plus the context
     where it has a parameter annotated `ToolContext`, and returns JSON. Raises `RegistrationError`.
     """
+    if unknown := set(options) - ContractOptions.__annotations__.keys():
+        raise TypeError(f"define_tool() has no option {sorted(unknown)[0]!r}; the definition says the rest")
     if definition.get("type", "function") != "function":
         raise RegistrationError(f"only function tools run here, not {definition.get('type')!r}")
     if not callable(function):
         raise InvalidSignature(f"a tool is made from a function, not from {type(function).__name__}")
     parameters = definition.get("parameters")
-    if parameters is None:
-        parameters = {"type": "object", "properties": {}}
     contract = Contract(
         name=cast("str", definition.get("name")),
-        namespace=namespace,
         description=cast("str", definition.get("description") or ""),
-        parameters=cast("JsonObject", parameters),
+        parameters=(
+            {"type": "object", "properties": {}} if parameters is None else cast("JsonObject", parameters)
+        ),
         output_schema=cast("JsonObject | None", definition.get("output_schema")),
         allowed_callers=cast("tuple[CallerKind, ...]", definition.get("allowed_callers") or ("direct",)),
         strict=definition.get("strict") is True,
-        timeout=timeout,
         defer_loading=definition.get("defer_loading") is True,
         definition={"type": "function", **definition},
-        effects=effects,
-        risk_level=risk_level,
-        approval=approval,
-        tags=tuple(tags),
-        version=version,
+        **_declared(options),
     )
     return Tool(contract, function)
+
+
+class _Declared(TypedDict, total=False):
+    """`ContractOptions` as `Contract` takes them."""
+
+    namespace: str | None
+    timeout: float | None
+    effects: Effects | None
+    risk_level: RiskLevel | None
+    approval: Approval
+    authority: tuple[str, ...]
+    commitment: str | None
+    idempotency: Idempotency | None
+    reconciliation: Reconciliation | None
+    bounds: Bounds
+    projection: Literal["full", "partial"]
+    tags: tuple[str, ...]
+    version: str | None
+
+
+def _declared(options: ContractOptions) -> _Declared:
+    declared: dict[str, object] = {
+        name: options[name]  # type: ignore[literal-required]
+        for name in ContractOptions.__annotations__
+        if name in options
+    }
+    for name in ("authority", "tags"):
+        words = declared.get(name)
+        if words is not None and not isinstance(words, str):
+            declared[name] = tuple(cast("Iterable[str]", words))
+    return cast("_Declared", declared)
 
 
 class _Locals:
@@ -277,10 +336,26 @@ def _is_async(function: object) -> bool:
     )
 
 
-def _context_parameter(function: Callable[..., object]) -> str | None:
-    """The parameter of a raw tool's function that takes the context, if it has one."""
+def _injected(
+    contract: Contract, function: Callable[..., object], what: str
+) -> tuple[str | None, dict[str, DesignerField]]:
+    """What a raw tool's function takes that no call may give: the context and the designer's values."""
     try:
         hints = type_hints(function, None)
     except InvalidSignature:
-        return None
-    return next((name for name, hint in hints.items() if hint is ToolContext and name != "return"), None)
+        return None, {}
+    context: str | None = None
+    designer: dict[str, DesignerField] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints.get(name)
+        if hint is ToolContext:
+            context = name
+        elif is_designer(hint):
+            designer[name] = DesignerField(hint, parameter.default is parameter.empty)
+    declared = contract.parameters.get("properties")
+    for name in (*designer, *([context] if context else [])):
+        if isinstance(declared, dict) and name in declared:
+            raise InvalidSignature(
+                f"{what}: {name!r} is set by the host and cannot be declared as a parameter"
+            )
+    return context, designer

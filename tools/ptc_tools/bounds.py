@@ -1,0 +1,183 @@
+"""How much a tool may return and how far it may search: declared in its contract, enforced on the way.
+
+A result over its bound is cut where a cut leaves a true value (a list, a text), and then it is a partial
+result that says what is missing. Where no cut would be true (depth, bytes of an object) the call fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from typing import cast
+
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import RegistrationError
+from ptc_tools.schema import escape
+from ptc_tools.strict_json import dumps
+
+_MAX_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRange:
+    """How far two parameters may lie apart: numbers by `limit`, dates and times by `limit` days."""
+
+    start: str
+    end: str
+    limit: float
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise RegistrationError("a search range's limit must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits of a tool; None is the invoker's own limit, or none.
+
+    `items`: elements of any list. `text`: characters of any string. `depth`: levels of nesting. `bytes`:
+    the whole result as JSON. `search`: how far a call may reach. `offset`: the integer parameter by which
+    the tool skips items, so that a cut list can be continued.
+    """
+
+    items: int | None = None
+    text: int | None = None
+    depth: int | None = None
+    bytes: int | None = None
+    search: SearchRange | None = None
+    offset: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("items", "text", "depth", "bytes"):
+            limit = getattr(self, name)
+            if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+                raise RegistrationError(f"bounds: {name} must be a positive integer, got {limit!r}")
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a result may be cut, and so become a partial one."""
+        return self.items is not None or self.text is not None
+
+    def to_json(self) -> JsonObject:
+        """The declared limits, for fingerprints and lock files."""
+        found: JsonObject = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, SearchRange):
+                found[item.name] = {"start": value.start, "end": value.end, "limit": value.limit}
+            elif value is not None:
+                found[item.name] = value
+        return found
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> Bounds:
+        """The inverse of `to_json`. Raises `RegistrationError`."""
+        known = {item.name for item in fields(cls)}
+        if unknown := set(data) - known:
+            raise RegistrationError(f"bounds: unknown limit {sorted(unknown)[0]!r}")
+        values: dict[str, object] = dict(data)
+        search = data.get("search")
+        if isinstance(search, dict):
+            try:
+                values["search"] = SearchRange(**search)  # type: ignore[arg-type]
+            except TypeError:
+                raise RegistrationError("bounds: a search range has start, end and limit") from None
+        return cls(**values)  # type: ignore[arg-type]
+
+
+class OutOfBounds(ValueError):
+    """A value is over a bound and cannot be cut to a true one."""
+
+
+@dataclass(slots=True)
+class Cut:
+    """A result within its bounds, and what was taken away."""
+
+    value: JsonValue
+    missing: list[str]
+    root_items: int | None = None
+    """How many elements of a list at the root are left, if that list was cut."""
+
+
+def cut(value: JsonValue, bounds: Bounds) -> Cut:
+    """The value within `bounds`. Raises `OutOfBounds` for what only leaving out would make fit."""
+    result = Cut(value, [])
+    result.value = _cut(value, bounds, "", 1, result)
+    if bounds.bytes is not None:
+        _cut_bytes(result, bounds.bytes)
+    return result
+
+
+def _cut(value: JsonValue, bounds: Bounds, path: str, depth: int, result: Cut) -> JsonValue:
+    if isinstance(value, str):
+        if bounds.text is not None and len(value) > bounds.text:
+            _note(result, f"{path or '/'}: characters after the first {bounds.text}")
+            return value[: bounds.text]
+        return value
+    if not isinstance(value, dict | list):
+        return value
+    if bounds.depth is not None and depth > bounds.depth:
+        raise OutOfBounds(f"the result is nested deeper than {bounds.depth} levels")
+    if isinstance(value, dict):
+        return {
+            key: _cut(item, bounds, f"{path}/{escape(key)}", depth + 1, result) for key, item in value.items()
+        }
+    kept = value
+    if bounds.items is not None and len(value) > bounds.items:
+        kept = value[: bounds.items]
+        _note(result, f"{path or '/'}: items after the first {bounds.items} of {len(value)}")
+        if not path:
+            result.root_items = len(kept)
+    return [_cut(item, bounds, f"{path}/{index}", depth + 1, result) for index, item in enumerate(kept)]
+
+
+def _cut_bytes(result: Cut, limit: int) -> None:
+    size = len(dumps(result.value).encode())
+    if size <= limit:
+        return
+    value = result.value
+    if not isinstance(value, list) or not value:
+        raise OutOfBounds(f"the result is {size} bytes of JSON, at most {limit} are released")
+    room, kept = limit - 2, 0
+    for item in value:
+        room -= len(dumps(item).encode()) + (1 if kept else 0)
+        if room < 0:
+            break
+        kept += 1
+    if not kept:
+        raise OutOfBounds(f"the first item alone is more than {limit} bytes of JSON")
+    _note(result, f"/: items after the first {kept}, to stay within {limit} bytes")
+    result.value, result.root_items = value[:kept], kept
+
+
+def _note(result: Cut, what: str) -> None:
+    if len(result.missing) < _MAX_NAMED:
+        result.missing.append(what)
+    elif len(result.missing) == _MAX_NAMED:
+        result.missing.append("and more")
+
+
+def check_range(arguments: JsonObject, search: SearchRange) -> str | None:
+    """Why a call reaches too far, or None. Without both ends it reaches without end."""
+    start, end = arguments.get(search.start), arguments.get(search.end)
+    if start is None or end is None:
+        return f"give both {search.start} and {search.end}, at most {search.limit:g} apart"
+    try:
+        distance = _distance(start, end)
+    except (TypeError, ValueError):
+        return f"{search.start} and {search.end} are not two numbers, dates or times of one kind"
+    if distance < 0:
+        return f"{search.end} lies before {search.start}"
+    if distance > search.limit:
+        return f"{search.start} to {search.end} is more than {search.limit:g} apart; search in parts"
+    return None
+
+
+def _distance(start: JsonValue, end: JsonValue) -> float:
+    if isinstance(start, str) and isinstance(end, str):
+        if "T" in start or "T" in end or " " in start:
+            return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() / 86400
+        return float((date.fromisoformat(end) - date.fromisoformat(start)).days)
+    if isinstance(start, bool) or isinstance(end, bool):
+        raise TypeError
+    return cast("float", end) - cast("float", start)

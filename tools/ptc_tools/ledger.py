@@ -1,0 +1,128 @@
+"""How the one path keeps its record: what is written, when it is waited for, and what happens if it fails.
+
+A record that was begun is closed whatever happens to the call, also when its task is cancelled. What a
+contract marks as sensitive is redacted before it leaves for the recorder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ptc_tools.call import Call, JsonObject, JsonValue
+from ptc_tools.context import RunContext
+from ptc_tools.contract import Contract
+from ptc_tools.errors import HostControlFlow, InvalidJson
+from ptc_tools.markers import redact
+from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
+from ptc_tools.record import Recorder
+from ptc_tools.safe_text import describe_exception
+from ptc_tools.settle import settled
+from ptc_tools.strict_json import dumps, loads
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A call that was recorded as started and must be recorded as finished."""
+
+    contract: Contract
+    token: object
+    began: int
+
+
+class Ledger:
+    """The recorder of an invoker, or none: then nothing is written and nothing waited for."""
+
+    __slots__ = ("recorder",)
+
+    def __init__(self, recorder: Recorder | None) -> None:
+        self.recorder = recorder
+
+    async def start(
+        self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext
+    ) -> Attempt | Denied:
+        """Record that a call starts. Without a record it must not: then this is a refusal."""
+        if self.recorder is None:
+            return Attempt(contract, None, 0)
+        shown = cast("JsonObject", redact(arguments, contract.sensitive_parameters))
+        record = self.recorder.started(_recorded_call(call, contract), contract, shown, run)
+        try:
+            token, cancelled = await settled(record)
+        except Exception:  # noqa: BLE001 - whatever the log's reason, a call without a record must not run
+            refusal = Denied("audit_unavailable", "the call could not be recorded, so the tool did not run")
+            return await self.deny(call, contract, refusal, run)
+        attempt = Attempt(contract, token, time.perf_counter_ns())
+        if cancelled:
+            reason = asyncio.CancelledError()
+            await self.abandon(attempt, reason, ran=False)
+            raise reason
+        return attempt
+
+    async def finish(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """Record how a call ended, then hand the outcome out."""
+        if self.recorder is None:
+            return outcome
+        shown = _recorded_outcome(outcome, attempt.contract)
+        try:
+            _, cancelled = await settled(self.recorder.finished(attempt.token, shown, _since(attempt)))
+        except Exception as error:  # noqa: BLE001 - an outcome without a record is not released
+            message = "the tool ran, but its outcome could not be recorded and is withheld"
+            return Failure("audit_unavailable", message, error)
+        if cancelled:
+            raise asyncio.CancelledError
+        return outcome
+
+    async def abandon(self, attempt: Attempt, reason: BaseException, *, ran: bool = True) -> None:
+        """Close the record of a call that its host gave up. Trouble with it must not hide the reason."""
+        if self.recorder is None:
+            return
+        suspended = isinstance(reason, HostControlFlow)
+        outcome: Outcome = Cancelled("the run was suspended" if suspended else "the call was cancelled")
+        if ran and not suspended and attempt.contract.mutates:
+            outcome = Uncertain("uncertain", "the call was cancelled while it ran; it may have taken effect")
+        try:
+            await settled(self.recorder.finished(attempt.token, outcome, _since(attempt)))
+        except Exception as error:  # noqa: BLE001 - see above
+            reason.add_note(f"the audit record was not closed: {describe_exception(error)}")
+
+    async def deny(self, call: Call, contract: Contract | None, refusal: Denied, run: RunContext) -> Denied:
+        """Record a refusal, then hand it out. Without a record the refusal stands, and says so."""
+        if self.recorder is None:
+            return refusal
+        shown = call if contract is None else _recorded_call(call, contract)
+        try:
+            _, cancelled = await settled(self.recorder.denied(shown, contract, refusal, run))
+        except Exception:  # noqa: BLE001 - nothing ran; the refusal stands whatever the log's trouble
+            return Denied("audit_unavailable", f"{refusal.message} (and the refusal could not be recorded)")
+        if cancelled:
+            raise asyncio.CancelledError
+        return refusal
+
+
+def _since(attempt: Attempt) -> int:
+    return (time.perf_counter_ns() - attempt.began) // 1000
+
+
+def _recorded_call(call: Call, contract: Contract) -> Call:
+    if not contract.sensitive_parameters or not call.arguments:
+        return call
+    if isinstance(call.arguments, Mapping):
+        return replace(
+            call,
+            arguments=cast("JsonObject", redact(dict(call.arguments), contract.sensitive_parameters)),
+        )
+    try:
+        value: JsonValue = loads(call.arguments)
+    except InvalidJson:
+        # It cannot be said where in malformed text the sensitive value is.
+        return replace(call, arguments=None)
+    return replace(call, arguments=dumps(redact(value, contract.sensitive_parameters)))
+
+
+def _recorded_outcome(outcome: Outcome, contract: Contract) -> Outcome:
+    if isinstance(outcome, Success) and contract.sensitive_results:
+        return replace(outcome, value=redact(outcome.value, contract.sensitive_results))
+    return outcome

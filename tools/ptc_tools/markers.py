@@ -1,0 +1,156 @@
+"""What a parameter or a field is marked with: `Annotated[str, Sensitive]`, `Annotated[Client, Designer]`.
+
+`Designer` values come from whoever configures the tool and are no part of what a model sees. `Sensitive`
+values are redacted wherever they would be recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, get_args, get_origin
+
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.schema import escape, resolve
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+SENSITIVE_KEYWORD = "x-ptc-sensitive"
+REDACTED = "[redacted]"
+
+
+class DesignerMark:
+    """The type of `Designer`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Designer"
+
+
+class SensitiveMark:
+    """The type of `Sensitive`. Marks the schema while it is generated; the mark is taken off for the wire."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Sensitive"
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = dict(handler(core_schema))
+        schema[SENSITIVE_KEYWORD] = True
+        return schema
+
+
+Designer = DesignerMark()
+"""Marks a parameter that `tool.configure(…)` sets: absent from the model's schema, refused from a call."""
+Sensitive = SensitiveMark()
+"""Marks a parameter, or a field of a model, whose values are redacted in records and in error messages."""
+
+
+class ProviderConfig:
+    """Base for the configuration of a tool's provider (endpoint, account …): only a designer may set it."""
+
+    __slots__ = ()
+
+
+def is_designer(annotation: object) -> bool:
+    """Whether `Designer` (or its type) is among the metadata of `Annotated[…]`."""
+    if get_origin(annotation) is not Annotated:
+        return False
+    return any(item is DesignerMark or isinstance(item, DesignerMark) for item in get_args(annotation)[1:])
+
+
+def take_sensitive(schema: JsonObject) -> tuple[str, ...]:
+    """Remove the marks from a generated schema; say where they were, as patterns for `redact`."""
+    paths = tuple(sorted(set(_marked(schema, schema, "", ()))))
+    _unmark(schema)
+    return paths
+
+
+def _marked(schema: JsonValue, root: JsonObject, path: str, above: tuple[str, ...]) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    if schema.get(SENSITIVE_KEYWORD):
+        yield path
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in above:
+        yield from _marked(resolve(root, reference), root, path, (*above, reference))
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        members = schema.get(keyword)
+        for member in members if isinstance(members, list) else ():
+            yield from _marked(member, root, path, above)
+    properties = schema.get("properties")
+    for name, member in properties.items() if isinstance(properties, dict) else ():
+        yield from _marked(member, root, f"{path}/{escape(name)}", above)
+    for keyword in ("items", "additionalProperties"):
+        yield from _marked(schema.get(keyword), root, f"{path}/*", above)
+    prefix = schema.get("prefixItems")
+    for index, member in enumerate(prefix if isinstance(prefix, list) else ()):
+        yield from _marked(member, root, f"{path}/{index}", above)
+
+
+def _unmark(value: JsonValue) -> None:
+    if isinstance(value, dict):
+        if value.get(SENSITIVE_KEYWORD) is True:
+            del value[SENSITIVE_KEYWORD]
+        for item in value.values():
+            _unmark(item)
+    elif isinstance(value, list):
+        for item in value:
+            _unmark(item)
+
+
+def redact(value: JsonValue, paths: tuple[str, ...]) -> JsonValue:
+    """A copy of `value` with `[redacted]` where `paths` say (`/customer/email`, `/rows/*/iban`).
+
+    A value that is null stays null: its absence is no secret, and an auditor may need to see it.
+    """
+    for path in paths:
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+        value = _redacted(value, steps)
+    return value
+
+
+def _redacted(value: JsonValue, steps: list[str]) -> JsonValue:
+    if not steps:
+        return None if value is None else REDACTED
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, dict):
+        return {key: _redacted(item, rest) if step in ("*", key) else item for key, item in value.items()}
+    if isinstance(value, list):
+        return [
+            _redacted(item, rest) if step in ("*", str(index)) else item for index, item in enumerate(value)
+        ]
+    return value
+
+
+def sensitive_texts(value: JsonValue, paths: tuple[str, ...]) -> Iterator[str]:
+    """The strings in the places that `paths` name: what an error message must not repeat."""
+    for path in paths:
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+        yield from _texts(value, steps)
+
+
+def _texts(value: JsonValue, steps: list[str]) -> Iterator[str]:
+    if not steps:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _texts(item, [])
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if step in ("*", key):
+                yield from _texts(item, rest)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if step in ("*", str(index)):
+                yield from _texts(item, rest)

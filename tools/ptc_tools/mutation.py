@@ -1,0 +1,106 @@
+"""What a tool that changes something must say: which commitment it makes, and how a doubt is settled.
+
+Idempotency is a promise of the service behind the tool. That two calls have equal arguments proves nothing
+(a customer may order the same thing twice), so a hash of arguments is refused as evidence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
+
+from ptc_tools.call import JsonObject
+from ptc_tools.errors import PtcError, RegistrationError
+
+IdempotencySource: TypeAlias = Literal["service", "operation_id", "protocol"]
+MUTATING = ("write", "destructive")
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """Why a second call with the same intent has no second effect.
+
+    `service`: the operation is idempotent by its nature (setting a value, deleting by id). `operation_id`:
+    the caller names the operation in `parameter`. `protocol`: the tool hands `ctx.idempotency_key` on, which
+    is the same for every attempt of one call. Raises `RegistrationError` for any other evidence.
+    """
+
+    source: IdempotencySource
+    parameter: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(IdempotencySource):
+            raise RegistrationError(
+                f"idempotency {self.source!r} is no evidence: it comes from the service, an operation id or "
+                "the protocol (equal arguments may be two intents)"
+            )
+        if (self.source == "operation_id") != (self.parameter is not None):
+            raise RegistrationError(
+                "idempotency by operation_id, and only that, names the parameter that has it"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """The read that tells whether a mutation happened.
+
+    `tool` is its qualified name; `arguments` maps its parameters to those of the mutation, or to
+    `$idempotency_key` or `$call_id`.
+    """
+
+    tool: str
+    arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
+
+    def request(self, arguments: JsonObject, *, call_id: str, idempotency_key: str) -> JsonObject:
+        """What to call, with the values of this call: `{"tool", "arguments"}`."""
+        known: JsonObject = {**arguments, "$call_id": call_id, "$idempotency_key": idempotency_key}
+        return {
+            "tool": self.tool,
+            "arguments": {name: known[source] for name, source in self.arguments.items() if source in known},
+        }
+
+
+class TransportError(PtcError):
+    """For a tool to raise when a request may or may not have reached its service."""
+
+    code = "transport_error"
+
+
+_TRANSPORT = (
+    TransportError,
+    ConnectionError,
+    TimeoutError,
+    EOFError,
+    asyncio.IncompleteReadError,
+    ssl.SSLError,
+)
+
+
+def is_transport_error(error: BaseException) -> bool:
+    """Whether the connection to a service broke, so that what it did is not known.
+
+    HTTP clients raise classes of their own from the system's errors; the chain of causes is looked at, and
+    an `OSError` that a library defines is one of the network (requests, aiohttp), not of a file.
+    """
+    seen: set[int] = set()
+    queue: list[BaseException | None] = [error]
+    while queue:
+        current = queue.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, _TRANSPORT):
+            return True
+        if isinstance(current, OSError) and type(current).__module__ != "builtins":
+            return True
+        if isinstance(current, BaseExceptionGroup):
+            queue.extend(current.exceptions)
+        queue += [current.__cause__, current.__context__]
+    return False

@@ -1,0 +1,175 @@
+"""What a tool did as an outcome: bounded, valid, free of secrets, and honest about what is not known.
+
+Nothing in here runs a tool or writes a record. Messages are for a model: they hold no value that a designer,
+the host or a `Sensitive` mark keeps from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ptc_tools.bounds import cut
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.context import RunContext, idempotency_key
+from ptc_tools.contract import Contract
+from ptc_tools.errors import InvalidJson
+from ptc_tools.markers import REDACTED, sensitive_texts
+from ptc_tools.middleware import Invocation
+from ptc_tools.mutation import is_transport_error
+from ptc_tools.outcome import Empty, Failure, Outcome, Partial, Success, Uncertain
+from ptc_tools.results import Codec, Returned
+from ptc_tools.safe_text import describe_exception
+from ptc_tools.secret import Secret
+
+_SHORTEST = 4  # shorter values would blot out ordinary words, and are no secrets
+
+
+def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int) -> Outcome:
+    """What a tool, or a middleware in its stead, returned."""
+    contract = invocation.tool.contract
+    limit = min(max_bytes, contract.bounds.bytes or max_bytes) if not contract.bounds.cuts else max_bytes
+    try:
+        returned = codec.encode(value, limit)
+        if contract.bounds.cuts or contract.bounds.depth is not None:
+            _bound(returned, contract, invocation.arguments)
+    except Exception as error:  # noqa: BLE001 - serialising runs the application's code
+        text = str(error) if isinstance(error, ValueError) else describe_exception(error)
+        return _invalid(invocation, f"the tool's result cannot be sent: {text}", error)
+    check = invocation.tool.check_result
+    if check is not None and not check.is_valid(returned.value):
+        return _invalid(
+            invocation, f"the tool's result breaks its output schema: {check.explain(returned.value)}", None
+        )
+    if invocation.run.credentials and _holds_credential(returned.value, invocation.run):
+        return _invalid(invocation, "the tool's result holds a credential and is withheld", None)
+    return _success(returned)
+
+
+def _success(returned: Returned) -> Success:
+    value = returned.value
+    if returned.kind == "partial" and isinstance(value, dict):
+        missing, continuation = value.get("missing"), value.get("continuation")
+        return Partial(
+            value,
+            provenance=returned.provenance,
+            missing=tuple(str(item) for item in missing) if isinstance(missing, list) else (),
+            continuation=continuation if isinstance(continuation, dict) else None,
+        )
+    if returned.kind == "empty":
+        return Empty(value, provenance=returned.provenance)
+    return Success(value, provenance=returned.provenance)
+
+
+def _bound(returned: Returned, contract: Contract, arguments: JsonObject) -> None:
+    """Cut what is over the contract's bounds, and make the result a partial one that says so."""
+    whole = returned.value
+    inner = whole.get("value") if returned.kind == "partial" and isinstance(whole, dict) else whole
+    result = cut(inner, contract.bounds)
+    if not result.missing:
+        return
+    before = whole.get("missing") if returned.kind == "partial" and isinstance(whole, dict) else None
+    missing: list[JsonValue] = [*(before if isinstance(before, list) else ()), *result.missing]
+    # A continuation that the tool gave would skip what was cut here, so it is not passed on.
+    continuation: JsonObject | None = None
+    if contract.bounds.offset is not None and result.root_items is not None:
+        skipped = arguments.get(contract.bounds.offset) or 0
+        if isinstance(skipped, int):
+            continuation = {contract.bounds.offset: skipped + result.root_items}
+    returned.kind = "partial"
+    returned.value = {
+        "outcome": "partial",
+        "value": result.value,
+        "missing": missing,
+        "continuation": continuation,
+    }
+
+
+def failed(invocation: Invocation, error: BaseException) -> Failure:
+    """A tool that raised. A mutation whose connection broke may have happened all the same."""
+    text = _scrubbed(describe_exception(error), invocation)
+    if invocation.tool.contract.mutates and is_transport_error(error):
+        return _uncertain(invocation, f"the connection broke ({text})", error)
+    return Failure("tool_error", f"the tool failed: {text}", error)
+
+
+def timed_out(invocation: Invocation, seconds: float | None) -> Failure:
+    """A tool that did not answer in time."""
+    message = f"the tool did not answer within {seconds:g} seconds"
+    if invocation.tool.contract.mutates:
+        return _uncertain(invocation, message, None)
+    return Failure("timeout", message)
+
+
+def _invalid(invocation: Invocation, message: str, error: BaseException | None) -> Failure:
+    message = _scrubbed(message, invocation)
+    if invocation.tool.contract.mutates:
+        return _uncertain(invocation, message, error)
+    return Failure("invalid_result", message, error)
+
+
+def _uncertain(invocation: Invocation, what: str, error: BaseException | None) -> Uncertain:
+    contract = invocation.tool.contract
+    read = None
+    if contract.reconciliation is not None:
+        try:
+            key = idempotency_key(invocation.run, invocation.call)
+        except InvalidJson:
+            key = ""
+        read = contract.reconciliation.request(
+            invocation.arguments, call_id=invocation.call.call_id, idempotency_key=key
+        )
+    advice = f"find out with {contract.reconciliation.tool}" if contract.reconciliation else "find out"
+    message = f"{what}; the change may have been made: {advice} before trying again"
+    return Uncertain("uncertain", message, error, reconciliation=read)
+
+
+def _scrubbed(text: str, invocation: Invocation) -> str:
+    for hidden in _hidden(invocation):
+        if len(hidden) >= _SHORTEST and hidden in text:
+            text = text.replace(hidden, REDACTED)
+    return text
+
+
+def _hidden(invocation: Invocation) -> Iterator[str]:
+    """Every text that this call knows and a model does not."""
+    run, tool = invocation.run, invocation.tool
+    yield from (secret.reveal() for secret in run.credentials.values())
+    for value in tool.designed.values():
+        yield from _strings(value)
+    yield from (value for value in (run.principal, run.tenant) if value)
+    yield from run.labels.values()
+    yield from sensitive_texts(invocation.arguments, tool.contract.sensitive_parameters)
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Secret):
+        yield value.reveal()
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _strings(item)
+    elif hasattr(value, "get_secret_value"):
+        yield from _strings(value.get_secret_value())
+    elif hasattr(value, "__dict__"):
+        yield from (item for item in vars(value).values() if isinstance(item, str))
+
+
+def _holds_credential(value: JsonValue, run: RunContext) -> bool:
+    credentials = [text for text in (secret.reveal() for secret in run.credentials.values()) if text]
+    return any(credential in text for text in _texts(value) for credential in credentials)
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
