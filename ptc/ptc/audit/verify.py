@@ -23,6 +23,8 @@ from ptc_tools.call import JsonObject
 
 Verdict: TypeAlias = Literal["intact", "tampered", "incomplete"]
 MAX_FINDINGS: Final = 50
+_CLOCK_SLACK_US: Final = 100_000
+"""Records are stamped before they are ordered, so neighbours may differ by the time a group takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +131,19 @@ class _Check:
         self._open: dict[int, JsonObject] = {}
         self._last: dict[str, Any] = {}
         self._before_last_type = ""
-        self._pending_signed: int | None = None
+        self._latest = 0
+        self._went_back = 0
 
     def line(self, line: Line) -> None:
         try:
-            record = json.loads(line.data)
-            seq, prev, log, type = record["seq"], record["prev"], record["log"], record["type"]
-        except (ValueError, KeyError, TypeError):
+            self._judge(line, json.loads(line.data))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            # Whatever stands there: a verifier that stops at it would be the attacker's friend.
             self._find("tampered", "this is no record: damaged, or overwritten", line)
             self._frontier = None
-            return
+
+    def _judge(self, line: Line, record: dict[str, Any]) -> None:
+        seq, prev, log, type = record["seq"], record["prev"], record["log"], record["type"]
         if seq != self._seq + 1 or prev != self._prev or log != self.report.log:
             self._out_of_place(line, record)
         leaf = leaf_hash(line.data)
@@ -149,6 +154,7 @@ class _Check:
         if line.columns is not None and not _columns_agree(line.columns, record):
             self._find("tampered", "the columns of this row do not agree with its record", line, seq)
         self.report.records += 1
+        self._clock(record["at"])
         if type == "tool.started":
             self._open[seq] = _call_of(record)
         elif type == "tool.finished":
@@ -165,6 +171,11 @@ class _Check:
             self._anchored(line, seq)
         self._before_last_type = self._last.get("type", "")
         self._last = record
+
+    def _clock(self, at: int) -> None:
+        if at < self._latest - _CLOCK_SLACK_US:
+            self._went_back += 1
+        self._latest = max(self._latest, at)
 
     def damaged(self, damage: Damage) -> None:
         self._add(Finding("tampered", damage.reason, str(damage.file), 0))
@@ -197,6 +208,10 @@ class _Check:
                 )
             )
         report.indeterminate = list(self._open.values())
+        if self._went_back:
+            report.notes.append(
+                f"the clock went back before {self._went_back} records; their order is by number"
+            )
         self._unreached_anchors()
         if self._frontier is not None and report.signed_to is not None and not self._given:
             report.notes.append(
