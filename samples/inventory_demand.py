@@ -12,6 +12,7 @@ import asyncio
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import ptc
 from ptc.cli.report import print_report
@@ -48,7 +49,7 @@ async def get_demand(sku: str) -> Demand:
     return Demand(sku, {"sku_123": 62}[sku])
 
 
-async def main(programs: str) -> None:
+async def main(programs: Literal["hosted", "local"]) -> None:
     # 2. A client, 3. a runner with the tools, 4. the run, 5. its result.
     async with ptc.connect(script=f"{SCRIPT}:model") as service, ptc.AuditLog(AUDIT) as audit:
         runner = ptc.Runner(

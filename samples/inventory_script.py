@@ -5,7 +5,7 @@ With an account this file is not used: a model writes the program.
 
 import json
 
-from ptc.testing import ModelRequest, ScriptedModel, run_code, say
+from ptc.testing import ModelRequest, Part, ScriptedModel, run_code, say
 
 PROGRAM = """\
 inventory, demand = await asyncio.gather(
@@ -17,7 +17,7 @@ left = inventory["available_units"] - demand["expected_units"]
 """
 
 
-def answer(request: ModelRequest):
+def answer(request: ModelRequest) -> Part:
     result = json.loads(request.program_result)
     return say(f"{result['left']} units of {result['sku']} are left over: inventory covers demand.")
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ptc_tools.call import JsonObject, JsonValue
 
@@ -90,14 +90,17 @@ Part: TypeAlias = Say | Refuse | Reason | CallTool | WriteProgram | SendItem | S
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What the scripted model may look at to choose its turn. `turn` counts from 0 in each conversation."""
+    """What the scripted model may look at to choose its turn. `turn` counts from 0 in each conversation.
+
+    JSON comes as `Any` here: a script picks values out of what it knows to be there.
+    """
 
     turn: int
     model: str
     items: tuple[JsonObject, ...]
     instructions: str | None = None
     tools: tuple[JsonObject, ...] = ()
-    tool_choice: JsonValue = None
+    tool_choice: Any = None
     extra: Mapping[str, JsonValue] = field(default_factory=lambda: NOTHING)
 
     def has_tool(self, name: str) -> bool:
@@ -140,17 +143,16 @@ class ModelRequest:
                 return str(item["result"])
         return _of_code_tool(self.outputs[-1]) if self.outputs else ""
 
-    def output_of(self, name: str) -> JsonValue:
+    def output_of(self, name: str) -> Any:
         """The last output of a direct call of this tool: its JSON, else its text; None if there is none."""
         names = {item.get("call_id"): item.get("name") for item in self.items if "name" in item}
         for item in reversed(self.items):
             if item.get("type") == "function_call_output" and names.get(item.get("call_id")) == name:
                 text = _text(item.get("output"))
                 try:
-                    value: JsonValue = json.loads(text)
+                    return json.loads(text)
                 except ValueError:
                     return text
-                return value
         return None
 
     def _since_user(self) -> Sequence[JsonObject]:

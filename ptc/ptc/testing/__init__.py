@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ptc.testing.cassette import Cassette, CassetteError, CassetteMismatch
     from ptc.testing.peer import Peer, PeerError, in_process
     from ptc.testing.scripted import (
+        Part,
         ScriptedModel,
         call,
         commentary,
@@ -35,6 +36,7 @@ __all__ = [
     "CassetteMismatch",
     "Fault",
     "ModelRequest",
+    "Part",
     "Peer",
     "PeerError",
     "ScriptedModel",

@@ -7,7 +7,7 @@ script serves any number of conversations, and a peer that was restarted goes on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ptc.gateway.script import (
     NOTHING,
@@ -23,9 +23,27 @@ from ptc.gateway.script import (
     Stop,
     WriteProgram,
 )
+
+__all__ = [
+    "ModelRequest",
+    "Part",
+    "ScriptedModel",
+    "Turn",
+    "call",
+    "commentary",
+    "custom_call",
+    "failed",
+    "incomplete",
+    "item",
+    "program",
+    "reason",
+    "refuse",
+    "run_code",
+    "say",
+]
 from ptc_tools.call import JsonValue
 
-Turn: TypeAlias = "Part | Sequence[Part] | Callable[[ModelRequest], Part | Sequence[Part]]"
+Turn: TypeAlias = Part | Sequence[Part] | Callable[[ModelRequest], Part | Sequence[Part]]
 """One turn: a part, several in order, or a function of the request that gives them."""
 
 PROGRAMS_TOOL = "programmatic_tool_calling"
@@ -85,7 +103,7 @@ def call(
     namespace: str | None = None,
     call_id: str | None = None,
     extra: Mapping[str, JsonValue] = NOTHING,
-    **keywords: JsonValue,
+    **keywords: Any,
 ) -> CallTool:
     """A direct call: `call("get_inventory", sku="a")`, or `call("get_inventory", '{"sku": ')` as text.
 
