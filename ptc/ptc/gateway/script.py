@@ -134,7 +134,7 @@ class ModelRequest:
 
     @property
     def program_result(self) -> str:
-        """What the last program gave: its `program_output`, or the same from the output of a code tool's call.
+        """What the last program gave: its `program_output`, or the same from a code tool's output.
 
         It is what the program printed, and then the value of its last expression.
         """

@@ -1,0 +1,53 @@
+"""The samples run as a user runs them: as programs of their own, without an account, in an empty environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATTERNS = {
+    "loader_tool": ["request 1: load_tools", "request 2: forecast", "Oslo: rain until noon."],
+    "gate": ["request 1: read_ticket -> success", "request 2: update_ticket -> success", "T-7 is closed"],
+    "argument_check": ["250000} -> denied", "5000} -> success", "Refunded 50.00."],
+    "forced_first_call": ["look_up_policy -> success", "Our policy: goods can be returned"],
+}
+
+
+def run(sample: str, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a sample with nothing in its environment but what a fresh shell has."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(cwd), "COLUMNS": "160", **environment}
+    command = [sys.executable, "-W", "error", str(ROOT / "samples" / sample), *arguments]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_sample_runs_offline_and_shows_its_point(name: str, tmp_path: Path) -> None:
+    """Each of them is a page of the documentation that can be run."""
+    done = run(f"patterns/{name}.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in PATTERNS[name]:
+        assert words in done.stdout
+
+
+def test_half_of_an_azure_configuration_is_an_error_that_says_what_to_set(tmp_path: Path) -> None:
+    """It must not fall back to the embedded peer: the user would take its answer for the model's."""
+    done = run("inventory_demand.py", cwd=tmp_path, AZURE_OPENAI_ENDPOINT="https://x.openai.azure.com")
+    assert done.returncode == 1
+    assert "credentials_missing" in done.stderr
+    assert "PTC_MODEL" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_endpoint_that_cannot_be_reached_is_a_typed_error(tmp_path: Path) -> None:
+    """Port 9 of the loopback interface: nothing listens there."""
+    done = run(
+        "inventory_demand.py", cwd=tmp_path, OPENAI_API_KEY="sk-none", OPENAI_BASE_URL="http://127.0.0.1:9/v1"
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("endpoint_unreachable: ")
+    assert "Traceback" not in done.stderr
