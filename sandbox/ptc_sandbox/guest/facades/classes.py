@@ -1,0 +1,123 @@
+"""Modules whose members make classes or types: `abc`, `dataclasses`, `enum`, `types`, `typing`.
+
+What makes a class from names given as text checks the names; metaclasses and the types of functions are
+stand-ins; no annotation is evaluated.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+import typing
+from typing import Any
+
+from ptc_sandbox.guest.facades import dataclass
+from ptc_sandbox.guest.guards import Guards
+from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, stand_in
+from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
+from ptc_sandbox.guest.policy_names import is_dunder, is_sunder
+
+dataclass_members = dataclass.members
+
+
+def abc_members(guards: Guards) -> dict[str, Any]:
+    """`ABCMeta` can be named as a metaclass and do nothing else."""
+    return {"ABCMeta": abc_meta_stand_in}
+
+
+def enum_members(guards: Guards) -> dict[str, Any]:
+    """The classes of `enum`, made on a metaclass that checks the names of `Enum("Name", members)`."""
+    return {**_enums(guards), "EnumMeta": enum_meta_stand_in, "EnumType": enum_meta_stand_in}
+
+
+def _enums(guards: Guards) -> dict[str, Any]:
+    class EnumMeta(enum.EnumMeta):
+        def __call__(cls, value: Any, names: Any = None, *values: Any, **keywords: Any) -> Any:  # type: ignore[override]
+            if names is None and not keywords and not values:
+                return super().__call__(value)
+            members = _checked_members(names)
+            unknown = set(keywords) - {"start", "boundary", "module", "qualname", "type"}
+            if unknown or keywords.get("type") is not None:
+                raise RefusedCall(
+                    "Write an enumeration with a mixed-in type as a class statement.", "forbidden_class"
+                )
+            keywords["module"] = "__main__"
+            if cls._member_names_:
+                return super().__call__(value, names, *values)
+            return guards.adopt(super().__call__(value, members, *values, **keywords))
+
+    class Enum(enum.Enum, metaclass=EnumMeta):
+        pass
+
+    class IntEnum(enum.IntEnum, Enum, metaclass=EnumMeta):
+        pass
+
+    class StrEnum(enum.StrEnum, Enum, metaclass=EnumMeta):
+        pass
+
+    class Flag(enum.Flag, Enum, metaclass=EnumMeta):
+        pass
+
+    class IntFlag(enum.IntFlag, Flag, metaclass=EnumMeta):
+        pass
+
+    made = (Enum, IntEnum, StrEnum, Flag, IntFlag)
+    for kind in made:
+        kind.__module__, kind.__qualname__ = "enum", kind.__name__
+    return {kind.__name__: kind for kind in made}
+
+
+def _checked_members(names: Any) -> list[Any]:
+    """The members of `Enum("Name", names)`, read once: exact names, or pairs of a name and a value."""
+    if type(names) is str:
+        members: list[Any] = names.replace(",", " ").split()
+    else:
+        listed = list(names.items() if isinstance(names, dict) else names or ())
+        members = [item if isinstance(item, str) else tuple(item) for item in listed]
+    for member in members:
+        name = member[0] if type(member) is tuple and len(member) == 2 else member
+        if type(name) is not str or is_dunder(name) or is_sunder(name):
+            raise RefusedAttribute(f"A member of an enumeration may not be called {name!r}.")
+    return members
+
+
+def types_members(guards: Guards) -> dict[str, Any]:
+    """Types for `isinstance`; `SimpleNamespace` and `MappingProxyType` can be made."""
+
+    def function() -> None: ...
+
+    async def coroutine() -> None: ...
+
+    async def asynchronous() -> Any:
+        yield
+
+    waiting = coroutine()
+    waiting.close()
+    of = {
+        "FunctionType": type(function),
+        "LambdaType": type(function),
+        "BuiltinFunctionType": type(len),
+        "BuiltinMethodType": type(len),
+        "GeneratorType": type(_ for _ in ()),
+        "CoroutineType": type(waiting),
+        "AsyncGeneratorType": type(asynchronous()),
+        "MethodType": types.MethodType,
+        "UnionType": types.UnionType,
+        "GenericAlias": types.GenericAlias,
+    }
+    plain = ("SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType", "NotImplementedType")
+    return {
+        **{name: stand_in(kind) for name, kind in of.items()},
+        **{name: getattr(types, name) for name in plain},
+    }
+
+
+def typing_members(guards: Guards) -> dict[str, Any]:
+    """`get_args` gives text as text: a ForwardRef could be asked to evaluate itself."""
+
+    def get_args(tp: Any) -> tuple[Any, ...]:
+        return tuple(
+            arg.__forward_arg__ if isinstance(arg, typing.ForwardRef) else arg for arg in typing.get_args(tp)
+        )
+
+    return {"get_args": get_args}

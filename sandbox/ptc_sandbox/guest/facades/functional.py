@@ -1,0 +1,158 @@
+"""Parts of `functools` and `operator` that take names or copy attributes, on the guards."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ptc_sandbox.guest.guards import Guards
+from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
+from ptc_sandbox.guest.policy_names import Rule, load_rule
+
+_COPIED = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+def operator_members(guards: Guards) -> dict[str, Any]:
+    """`attrgetter` and `methodcaller`: the real ones where every name is ordinary, else on `getattr`'s guard."""
+
+    def attrgetter(attr: str, /, *attrs: str) -> Callable[[Any], Any]:
+        for name in (attr, *attrs):
+            if type(name) is not str:
+                raise _not_a_name(name)
+        if all(_is_plain(part) for name in (attr, *attrs) for part in name.split(".")):
+            return operator.attrgetter(attr, *attrs)
+        read = [functools.partial(_follow, guards.getattr, name.split(".")) for name in (attr, *attrs)]
+        if len(read) == 1:
+            return lambda obj: read[0](obj)
+        return lambda obj: tuple(one(obj) for one in read)
+
+    def methodcaller(name: str, /, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        if type(name) is not str:
+            raise _not_a_name(name)
+        if _is_plain(name):
+            return operator.methodcaller(name, *args, **kwargs)
+        return lambda obj: guards.getattr(obj, name)(*args, **kwargs)
+
+    return {"attrgetter": attrgetter, "methodcaller": methodcaller}
+
+
+def _is_plain(name: str) -> bool:
+    return load_rule(name) is Rule.PLAIN
+
+
+def _not_a_name(name: object) -> Exception:
+    if isinstance(name, str):
+        return RefusedAttribute(
+            "The name of an attribute must be a plain str, not an instance of a subclass."
+        )
+    return TypeError("attribute name must be a string")
+
+
+def _follow(read: Callable[[Any, str], Any], parts: list[str], obj: Any) -> Any:
+    for part in parts:
+        obj = read(obj, part)
+    return obj
+
+
+def functools_members(guards: Guards) -> dict[str, Any]:
+    """`wraps` that changes only the program's own functions, `singledispatch` that evaluates no annotation."""
+
+    def update_wrapper(wrapper: Any, wrapped: Any, assigned: Any = None, updated: Any = None) -> Any:
+        """Copy name, docstring and attributes of `wrapped` to `wrapper`, one of the program's own functions."""
+        if assigned is not None or updated is not None:
+            raise RefusedCall("functools.wraps copies the usual attributes: leave out assigned and updated.")
+        guards.own(wrapper, "__wrapped__")
+        for name in _COPIED:
+            try:
+                value = getattr(wrapped, name)
+            except AttributeError:
+                continue
+            if name == "__doc__" or type(value) is str:
+                setattr(wrapper, name, value)
+        if type(wrapped) is types.FunctionType and type(wrapper) is types.FunctionType:
+            wrapper.__dict__.update(wrapped.__dict__)
+            if wrapped.__globals__ is wrapper.__globals__:
+                wrapper.__annotations__ = wrapped.__annotations__
+        return wrapper
+
+    def wraps(wrapped: Any, assigned: Any = None, updated: Any = None) -> Callable[[Any], Any]:
+        """A decorator that calls update_wrapper."""
+        return lambda wrapper: update_wrapper(wrapper, wrapped, assigned, updated)
+
+    def singledispatch(func: Any) -> Any:
+        """A function that picks its implementation by the type of its first argument."""
+        return _Dispatcher(functools.singledispatch(func), func)
+
+    class singledispatchmethod:
+        """As functools.singledispatchmethod: register(type)(function), or by the annotation's type."""
+
+        def __init__(self, func: Any) -> None:
+            self._dispatcher = singledispatch(func)
+            self._func = func
+
+        def register(self, cls: Any, method: Any = None) -> Any:
+            return self._dispatcher.register(cls, method)
+
+        def __get__(self, obj: Any, cls: Any = None) -> Any:
+            def method(*args: Any, **kwargs: Any) -> Any:
+                implementation = self._dispatcher.dispatch(type(args[0]))
+                return implementation.__get__(obj, cls)(*args, **kwargs)
+
+            return method
+
+    for made in (update_wrapper, wraps, singledispatch, singledispatchmethod):
+        made.__module__ = "functools"
+        made.__qualname__ = made.__name__
+    return {
+        "update_wrapper": update_wrapper,
+        "wraps": wraps,
+        "singledispatch": singledispatch,
+        "singledispatchmethod": singledispatchmethod,
+    }
+
+
+class _Dispatcher:
+    """A generic function. Annotations are taken as they are; a text is never evaluated."""
+
+    __slots__ = ("__dict__", "__name__", "_real", "dispatch", "registry")
+
+    def __init__(self, real: Any, func: Any) -> None:
+        self._real = real
+        self.dispatch = real.dispatch
+        self.registry = real.registry
+        self.__name__ = getattr(func, "__name__", "function")
+        self.__doc__ = getattr(func, "__doc__", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not args:
+            raise TypeError(f"{self.__name__} requires at least 1 positional argument")
+        return self._real.dispatch(type(args[0]))(*args, **kwargs)
+
+    def register(self, cls: Any, func: Any = None) -> Any:
+        """Register an implementation for a type, also as a decorator."""
+        if func is None and not _is_type(cls):
+            return self.register(_annotated_type(cls), cls)
+        if func is None:
+            return lambda func: self.register(cls, func)
+        self._real.register(cls, func)
+        return func
+
+    def __get__(self, obj: Any, cls: Any = None) -> Any:
+        return self if obj is None else types.MethodType(self, obj)
+
+
+def _is_type(value: Any) -> bool:
+    return isinstance(value, (type, types.UnionType))
+
+
+def _annotated_type(func: Any) -> Any:
+    annotations = getattr(func, "__annotations__", {}) if type(func) is types.FunctionType else {}
+    found = next((value for name, value in annotations.items() if name != "return"), None)
+    if not _is_type(found):
+        raise RefusedCall(
+            "register() needs the type: write @f.register(int), or annotate with the type itself."
+        )
+    return found

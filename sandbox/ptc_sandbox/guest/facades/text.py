@@ -1,0 +1,105 @@
+"""`string.Formatter` without the attributes that a format string could name, and `pprint` to the output."""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ptc_sandbox.guest.guards import Guards
+from ptc_sandbox.guest.guards_format import checked, safe_format
+
+
+def string_members(guards: Guards) -> dict[str, Any]:
+    """`Formatter`, which formats as `str.format` does."""
+    guarded_getattr = guards.getattr
+
+    class Formatter:
+        """Formats as `str.format` does; `get_value` and `format_field` may be overridden."""
+
+        def format(self, format_string: str, /, *args: Any, **kwargs: Any) -> str:
+            return self.vformat(format_string, args, kwargs)
+
+        def vformat(self, format_string: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+            return _vformat(self, checked(format_string), args, kwargs, [0], 2)
+
+        def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+            return args[key] if isinstance(key, int) else kwargs[key]
+
+        def get_field(
+            self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+        ) -> tuple[Any, Any]:
+            import _string
+
+            first, rest = _string.formatter_field_name_split(field_name)
+            value = self.get_value(first, args, kwargs)
+            for is_attribute, name in rest:
+                value = guarded_getattr(value, name) if is_attribute else value[name]
+            return value, first
+
+        def format_field(self, value: Any, format_spec: str) -> str:
+            return format(value, format_spec)
+
+        def convert_field(self, value: Any, conversion: str | None) -> Any:
+            if conversion not in (None, "s", "r", "a"):
+                raise ValueError(f"Unknown conversion specifier {conversion!s}")
+            return value if conversion is None else {"s": str, "r": repr, "a": ascii}[conversion](value)
+
+        def parse(self, format_string: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
+            import _string
+
+            return iter(list(_string.formatter_parser(format_string)))
+
+    Formatter.__module__ = "string"
+    Formatter.__qualname__ = "Formatter"
+    return {"Formatter": Formatter}
+
+
+def _vformat(
+    formatter: Any, template: str, args: Sequence[Any], kwargs: Mapping[str, Any], auto: list[Any], depth: int
+) -> str:
+    """The text of `template`; `auto` counts fields without a number, or is [False] after a numbered one."""
+    if depth < 0:
+        raise ValueError("Max string recursion exceeded")
+    made: list[str] = []
+    for literal, field, spec, conversion in formatter.parse(template):
+        if literal:
+            made.append(literal)
+        if field is None:
+            continue
+        first = field.partition(".")[0].partition("[")[0]
+        if first == "":
+            if auto[0] is False:
+                raise ValueError("cannot switch from manual field specification to automatic field numbering")
+            field = f"{auto[0]}{field}"
+            auto[0] += 1
+        elif first.isdigit():
+            if auto[0]:
+                raise ValueError("cannot switch from automatic field numbering to manual field specification")
+            auto[0] = False
+        value, _ = formatter.get_field(field, args, kwargs)
+        value = formatter.convert_field(value, conversion)
+        made.append(
+            formatter.format_field(value, _vformat(formatter, spec or "", args, kwargs, auto, depth - 1))
+        )
+    return "".join(made)
+
+
+def pprint_members(guards: Guards) -> dict[str, Any]:
+    """`pprint` and `pp`, which print where `print` does."""
+
+    def pretty(object: Any, stream: Any = None, *args: Any, **kwargs: Any) -> None:
+        text = pprint.pformat(object, *args, **kwargs) + "\n"
+        if stream is None:
+            guards.environment.write_output(text)
+        else:
+            stream.write(text)
+
+    def pp(object: Any, *args: Any, sort_dicts: bool = False, **kwargs: Any) -> None:
+        pretty(object, *args, sort_dicts=sort_dicts, **kwargs)
+
+    pretty.__name__ = pretty.__qualname__ = "pprint"
+    return {"pprint": pretty, "pp": pp}
+
+
+__all__ = ["pprint_members", "safe_format", "string_members"]

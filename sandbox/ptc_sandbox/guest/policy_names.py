@@ -1,0 +1,168 @@
+"""Which names a program may spell: identifiers, attributes and methods, by allow-lists.
+
+The rules are the same before the program runs (`policy`) and while it runs, where a name is computed
+(`guards`). Nothing here looks at values.
+"""
+
+from __future__ import annotations
+
+import types
+from enum import Enum
+from typing import Final
+
+from RestrictedPython.transformer import INSPECT_ATTRIBUTES
+
+
+class Rule(Enum):
+    """What becomes of an attribute name."""
+
+    PLAIN = "plain"  # ordinary bytecode
+    PRIVATE = "private"  # only on what the program itself defined
+    GUARDED = "guarded"  # `guards` decides by the value: the name is harmless on most objects only
+    REFUSED = "refused"
+
+
+def words(text: str) -> list[str]:
+    """The words of a list written as text."""
+    return text.split()
+
+
+_OPERATORS = words(
+    "add sub mul truediv floordiv mod divmod pow lshift rshift and xor or matmul"
+)  # each also with r and i in front
+
+METHODS: Final = frozenset(
+    f"__{name}__"
+    for name in (
+        *words(
+            "init new post_init repr str format bytes bool hash len length_hint iter next reversed contains"
+        ),
+        *words("getitem setitem delitem missing call enter exit aenter aexit aiter anext await"),
+        *words("eq ne lt le gt ge neg pos abs invert round trunc floor ceil int float complex index"),
+        *words("getattr setattr delattr get set delete set_name init_subclass class_getitem"),
+        *words("copy deepcopy replace dir fspath"),
+        *(prefix + name for prefix in ("", "r", "i") for name in _OPERATORS),
+    )
+)
+"""Special methods that a program's classes may define. Not among them: what hands out internals or runs
+behind the program's back (`__getattribute__`, `__reduce__`, `__del__`, `__mro_entries__`, …)."""
+
+READABLE: Final = METHODS - {f"__{name}__" for name in words("init getattr setattr delattr set delete")} | {
+    f"__{name}__" for name in words("name qualname module doc cause context suppress_context notes members")
+}
+"""Special attributes that may be read of anything: they give data or a method that an operator gives too."""
+
+GUARDED: Final = frozenset(
+    (
+        *("format", "format_map"),  # of a str they read attributes named in the text
+        *("now", "today", "utcnow"),  # of a date type they read the machine's clock
+        *("get_stack", "print_stack", "get_coro", "get_context", "get_loop"),  # of a task they lead to frames
+        *(f"__{name}__" for name in words("init class dict annotations setattr delattr getattr")),
+    )
+)
+"""Attributes that are ordinary on most objects and a way out on some."""
+
+WRITABLE_ON_OWN: Final = METHODS | {"__name__", "__qualname__", "__doc__"}
+"""Special attributes that may be set, on what the program itself defined."""
+
+_INTERNAL_TYPES = (
+    types.FrameType,
+    types.CodeType,
+    types.TracebackType,
+    types.GeneratorType,
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+)
+_INTERNAL_PREFIXES = ("f_", "co_", "tb_", "gi_", "cr_", "ag_")
+
+REFUSED: Final = (
+    frozenset(INSPECT_ATTRIBUTES)
+    | {name for kind in _INTERNAL_TYPES for name in dir(kind) if name.startswith(_INTERNAL_PREFIXES)}
+    | {
+        "mro",
+        "f_generator",
+        "cr_state",
+        "gi_state",
+        "ag_state",
+        "cr_suspended",
+        "ag_suspended",
+        "gi_suspended",
+    }
+    | {"func_globals", "func_code", "func_closure", "func_defaults", "func_dict"}
+    | {"evaluate_bound", "evaluate_constraints", "evaluate_default", "evaluate_value"}
+)
+"""Attributes without an underscore that lead to frames, code, namespaces or the evaluation of strings."""
+
+SUNDER_OF_ENUM: Final = frozenset(
+    ("_value_", "_name_", "_missing_", "_ignore_", "_order_", "_generate_next_value_", "_sort_order_")
+    + ("_member_map_", "_member_names_", "_value2member_map_", "_add_alias_", "_add_value_alias_")
+)
+NAMEDTUPLE: Final = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defaults"))
+
+MODULE_DUNDERS: Final = frozenset(("__all__", "__version__", "__author__", "__doc__"))
+"""Special names that may be assigned anywhere: text about the program."""
+
+LITERAL_DUNDERS: Final = frozenset(("__slots__", "__match_args__"))
+"""Special names that a class body may assign, names written out as text in the program only."""
+
+REFUSED_BUILTINS: Final = {
+    "eval": "Write the expression itself; parse data with json.loads or int/float.",
+    "exec": "Write the statements themselves.",
+    "compile": "Write the code itself; for patterns use re.compile.",
+    "open": "There are no files: get data by calling a tool, use io.StringIO for text in memory.",
+    "input": "Nobody is there to answer: put the value into the program.",
+    "breakpoint": "Use print().",
+    "globals": "Keep values in a dict of your own.",
+    "locals": "Keep values in a dict of your own.",
+    "help": "Tools and modules are described in the instructions.",
+    "__import__": "Use an import statement.",
+}
+"""Builtins that programs may not use, and what to do instead."""
+
+
+def is_dunder(name: str) -> bool:
+    """`__x__`: special to Python."""
+    return name.startswith("__") and name.endswith("__") and len(name) > 4
+
+
+def is_sunder(name: str) -> bool:
+    """`_x_`: special to enum, and the form of hooks in RestrictedPython and elsewhere."""
+    return name.startswith("_") and name.endswith("_") and len(name) > 2 and not is_dunder(name)
+
+
+def load_rule(name: str) -> Rule:
+    """What reading an attribute of this name takes."""
+    if name in GUARDED:
+        return Rule.GUARDED
+    if not name.startswith("_"):
+        return Rule.REFUSED if name in REFUSED else Rule.PLAIN
+    if is_dunder(name):
+        return Rule.PLAIN if name in READABLE else Rule.REFUSED
+    if is_sunder(name) and name not in SUNDER_OF_ENUM:
+        return Rule.REFUSED
+    return Rule.PRIVATE
+
+
+def store_rule(name: str) -> Rule:
+    """What setting or deleting an attribute of this name takes."""
+    if not name.startswith("_"):
+        return Rule.REFUSED if name in REFUSED else Rule.PLAIN
+    if is_dunder(name):
+        return Rule.PRIVATE if name in WRITABLE_ON_OWN else Rule.REFUSED
+    if is_sunder(name) and name not in SUNDER_OF_ENUM:
+        return Rule.REFUSED
+    return Rule.PRIVATE
+
+
+def may_bind(name: str) -> bool:
+    """Whether a program may give this name to a variable, parameter, function or import."""
+    if not name.startswith("_"):
+        return True
+    if is_dunder(name):
+        return name in METHODS or name in MODULE_DUNDERS
+    return not is_sunder(name) or name in SUNDER_OF_ENUM
+
+
+def may_read(name: str) -> bool:
+    """Whether a program may use this name as a variable."""
+    return may_bind(name) or name in ("__name__", "__debug__", "__slots__", "__match_args__")
