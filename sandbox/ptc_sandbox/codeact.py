@@ -59,7 +59,7 @@ def code_tool(
 def _code_tool(
     run: Callable[..., Awaitable[ProgramResult]], catalog: Catalog, name: str, budget: int, wall_seconds: float
 ) -> AnyTool:
-    async def run_program(code: str, context: ToolContext) -> JsonObject:
+    async def run_program(code: str, context: ToolContext) -> dict[str, Any]:
         result = await run(
             code,
             tools=catalog,
