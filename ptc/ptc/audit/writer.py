@@ -24,7 +24,7 @@ from ptc.audit.lines import GENESIS, Draft, Entry, place
 from ptc.audit.store import Store, StoreFailed, Sync
 from ptc_tools.call import JsonObject
 
-RETRY_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 0.25
 """How often a blocked log tries to write again."""
 
 Fail: TypeAlias = Literal["closed", "open"]
@@ -134,6 +134,7 @@ class Writer:
         self._idle = False
         self._blocked: str | None = None
         self._losses = Losses()
+        self._counting = threading.Lock()
         self._closing = False
         self._swept: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._thread = threading.Thread(target=self._run, name="ptc-audit", daemon=True)
@@ -153,8 +154,8 @@ class Writer:
 
         Raises AuditUnavailable when it is not durable after `wait` seconds or the log is blocked.
         """
-        if self._blocked is not None or self._closing:
-            return self._refuse(record)
+        if (self._blocked is not None or self._closing) and self._is_refused(record):
+            return None
         if self._sync == "none":
             return self._write_inline(record)
         waiter = AsyncWaiter(loop, time.monotonic() + wait)
@@ -166,8 +167,8 @@ class Writer:
 
     def submit_blocking(self, record: Draft, timeout: float | None = None) -> int | None:
         """The same for a thread. `timeout` in seconds."""
-        if self._blocked is not None or self._closing:
-            return self._refuse(record)
+        if (self._blocked is not None or self._closing) and self._is_refused(record):
+            return None
         waiter = ThreadWaiter()
         self._enqueue((record, waiter))
         try:
@@ -325,7 +326,8 @@ class Writer:
         kept: list[Job] = []
         for record, waiter in jobs:
             if isinstance(waiter, AsyncWaiter) and waiter.expired and record.columns.type == "tool.started":
-                self._count_loss(record)
+                with self._counting:
+                    self._count_loss(record)
             else:
                 kept.append((record, waiter))
         return kept
@@ -348,29 +350,31 @@ class Writer:
             return
 
     def _try_resume(self) -> bool:
+        """Writes again, if that works now, and says first what was refused or lost meanwhile."""
         losses = self._losses
-        data: JsonObject = {"blocked_us": self._clock() - losses.since_us, "refused": losses.refused}
         try:
             self._store.keep_reserve()
-            if losses.lost:
-                by_type: JsonObject = dict(losses.lost)
-                self._append_own(
-                    self._make(
-                        "audit.gap",
-                        {
-                            "lost": losses.lost.total(),
-                            "by_type": by_type,
-                            "from_us": losses.first_us,
-                            "to_us": losses.last_us,
-                        },
-                    )
-                )
-                losses.lost = Counter()
+            data: JsonObject = {"blocked_us": self._clock() - losses.since_us, "refused": losses.refused}
             self._append_own(self._make("audit.resumed", data))
+            while True:
+                with self._counting:
+                    lost, losses.lost = losses.lost, Counter()
+                    if not lost:
+                        self._blocked = None
+                        return True
+                self._say_gap(lost, losses)
         except (OSError, StoreFailed):
             return False
-        self._blocked = None
-        return True
+
+    def _say_gap(self, lost: Counter[str], losses: Losses) -> None:
+        by_type: JsonObject = dict(lost)
+        times: JsonObject = {"from_us": losses.first_us, "to_us": losses.last_us}
+        try:
+            self._append_own(self._make("audit.gap", {"lost": lost.total(), "by_type": by_type, **times}))
+        except (OSError, StoreFailed):
+            with self._counting:
+                losses.lost.update(lost)
+            raise
 
     def _append_own(self, record: Draft) -> None:
         entry = place(record, self._place.seq + 1, self._place.prev)
@@ -378,13 +382,17 @@ class Writer:
         self._place.seq, self._place.prev = entry.seq, entry.leaf.hex()
         self._hooks.written([entry])
 
-    def _refuse(self, record: Draft) -> int | None:
+    def _is_refused(self, record: Draft) -> bool:
+        """Whether a record that comes now cannot be written; if so, it is counted."""
         if self._closing:
             raise AuditClosed("the audit log is closed: nothing that it would have to record may run")
-        self._count_loss(record)
-        if self._fail == "open":
-            return None
-        raise _unavailable(self._blocked or "EIO")
+        with self._counting:
+            if self._blocked is None:
+                return False
+            self._count_loss(record)
+        if self._fail == "closed":
+            raise _unavailable(self._blocked or "EIO")
+        return True
 
     def _count_loss(self, record: Draft) -> None:
         losses = self._losses
@@ -396,8 +404,9 @@ class Writer:
             losses.refused += 1
 
     def _fail_jobs(self, jobs: list[Job], name: str) -> None:
-        for record, _ in jobs:
-            self._count_loss(record)
+        with self._counting:
+            for record, _ in jobs:
+                self._count_loss(record)
         if self._fail == "open":
             _tell(jobs, [None] * len(jobs))
         else:
@@ -413,7 +422,7 @@ def _system_name(error: OSError | sqlite3.Error) -> str:
 def _unavailable(name: str) -> AuditUnavailable:
     return AuditUnavailable(
         f"the audit log cannot write ({name}), so nothing that must be recorded may run:"
-        " free space or repair the disk; the log tries again every second by itself"
+        " free space or repair the disk; the log keeps trying by itself"
     )
 
 

@@ -1,0 +1,278 @@
+"""What the log does when the disk does not: nothing runs unrecorded, nothing half-written stays."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.ptc.audit_support import FORMS, INVENTORY, RUN, call, of_type, open_log, read, record_call
+
+from ptc.audit.errors import AuditUnavailable
+from ptc.audit.files import SystemFiles
+from ptc.audit.log import AuditLog
+from ptc.audit.verify import verify
+from ptc_tools.outcome import Success
+
+
+class FaultyFiles(SystemFiles):
+    """A disk that fails as it is told: an error number, after a part of the bytes, or a stall."""
+
+    def __init__(self) -> None:
+        self.error: int | None = None
+        self.part = 0
+        self.sync_error: int | None = None
+        self.truncate_error: int | None = None
+        self.silent_part: int | None = None
+        self.stall: threading.Event | None = None
+
+    def write(self, fd: int, data: bytes) -> int:
+        if self.stall is not None:
+            self.stall.wait(60)
+        if self.silent_part is not None:
+            part, self.silent_part = self.silent_part, None
+            self.error = errno.ENOSPC
+            return os.write(fd, data[:part])
+        if self.error is not None:
+            if self.part:
+                os.write(fd, data[: self.part])
+            raise OSError(self.error, os.strerror(self.error))
+        return os.write(fd, data)
+
+    def datasync(self, fd: int) -> None:
+        if self.sync_error is not None:
+            raise OSError(self.sync_error, os.strerror(self.sync_error))
+        super().datasync(fd)
+
+    def truncate(self, fd: int, size: int) -> None:
+        if self.truncate_error is not None:
+            raise OSError(self.truncate_error, os.strerror(self.truncate_error))
+        super().truncate(fd, size)
+
+    def heal(self) -> None:
+        self.error = self.sync_error = self.truncate_error = self.silent_part = None
+
+
+async def resumed(log: AuditLog) -> None:
+    """Until the log has found out that the disk works again."""
+    async with asyncio.timeout(30):
+        while log.blocked is not None:  # noqa: ASYNC110  the log has no event for its hosts, and needs none
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("part", [0, 20])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("sync", ["each", "group", "none"])
+async def test_without_a_durable_start_there_is_no_call(
+    tmp_path: Path, sync: str, number: int, part: int
+) -> None:
+    """A full or failing disk, with a part of the record on it or none: refused, cut back, told, resumed."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk, sync=sync) as log:
+        await record_call(log, 1)
+        disk.error, disk.part = number, part
+        with pytest.raises(AuditUnavailable, match=errno.errorcode[number]):
+            await log.started(call(2), INVENTORY, {"sku": "a"}, RUN)
+        assert path.read_bytes().endswith(b"}\n")
+        with pytest.raises(AuditUnavailable):
+            await log.started(call(3), INVENTORY, {"sku": "a"}, RUN)
+        disk.heal()
+        await resumed(log)
+        await record_call(log, 4)
+    records = read(path)
+    assert [r["identity"]["call"] for r in of_type(records, "tool.started")] == ["call_1", "call_4"]
+    assert of_type(records, "audit.resumed")[0]["data"]["refused"] >= 2
+    assert verify(path).verdict == "intact"
+
+
+async def test_a_short_write_that_raises_nothing_is_noticed(tmp_path: Path) -> None:
+    """A disk that is nearly full writes 20 of 332 bytes and says only that."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk) as log:
+        disk.silent_part = 20
+        with pytest.raises(AuditUnavailable, match="ENOSPC"):
+            await log.started(call(1), INVENTORY, {"sku": "a"}, RUN)
+        disk.heal()
+        await resumed(log)
+        await record_call(log, 2)
+    assert verify(path).verdict == "intact"
+    assert not of_type(read(path), "audit.recovered")
+
+
+async def test_a_sync_that_fails_takes_its_records_back(tmp_path: Path) -> None:
+    """After a failed sync nobody knows what is on the disk: the record was refused, so it goes."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk) as log:
+        disk.sync_error = errno.EIO
+        with pytest.raises(AuditUnavailable, match="EIO"):
+            await log.started(call(1), INVENTORY, {"sku": "a"}, RUN)
+        disk.heal()
+        await resumed(log)
+    assert not of_type(read(path), "tool.started")
+    assert verify(path).verdict == "intact"
+
+
+async def test_a_torn_end_that_cannot_be_cut_is_cut_before_anything_is_added(tmp_path: Path) -> None:
+    """Even the repair may fail at first; nothing is ever written behind half a record."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk) as log:
+        disk.error, disk.part, disk.truncate_error = errno.EIO, 33, errno.EIO
+        with pytest.raises(AuditUnavailable):
+            await log.started(call(1), INVENTORY, {"sku": "a"}, RUN)
+        assert not path.read_bytes().endswith(b"\n")
+        disk.heal()
+        await resumed(log)
+        await record_call(log, 2)
+    assert verify(path).verdict == "intact"
+
+
+async def test_an_end_that_cannot_be_recorded_withholds_the_result(tmp_path: Path) -> None:
+    """The tool ran: the log shows the call as indeterminate, and nobody is given its result."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk) as log:
+        token = await log.started(call(1), INVENTORY, {"sku": "a"}, RUN)
+        disk.error = errno.ENOSPC
+        with pytest.raises(AuditUnavailable):
+            await log.finished(token, Success(1), 5)
+        disk.heal()
+        await resumed(log)
+    report = verify(path)
+    assert report.verdict == "intact"
+    assert [call["call"] for call in report.indeterminate] == ["call_1"]
+
+
+async def test_a_disk_that_stalls_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    """A hung network disk must not hang every run: the wait is bounded, then the circuit opens."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk, wait=0.1) as log:
+        disk.stall = threading.Event()
+        with pytest.raises(AuditUnavailable, match="timeout"):
+            await log.started(call(1), INVENTORY, {"sku": "a"}, RUN)
+        with pytest.raises(AuditUnavailable, match="timeout"):
+            await log.started(call(2), INVENTORY, {"sku": "a"}, RUN)
+        disk.stall.set()
+        await resumed(log)
+        await record_call(log, 3)
+    assert verify(path).verdict == "intact"
+    assert "call_2" not in [r["identity"]["call"] for r in of_type(read(path), "tool.started")]
+
+
+async def test_fail_open_must_be_chosen_and_counts_what_it_lost(tmp_path: Path) -> None:
+    """Calls go on without a record; the log says how many, of what, and when."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk, fail="open") as log:
+        disk.error = errno.ENOSPC
+        for number in range(3):
+            await record_call(log, number)
+        disk.heal()
+        await resumed(log)
+        await record_call(log, 9)
+    gap = of_type(read(path), "audit.gap")[0]["data"]
+    assert gap["lost"] == 6
+    assert gap["by_type"] == {"tool.started": 3, "tool.finished": 3}
+    assert gap["from_us"] <= gap["to_us"]
+    report = verify(path)
+    assert report.verdict == "incomplete"
+    assert "lost 6 records" in report.findings[0].what
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 300 KiB. Needs the right to mount; said to be missing where it is not there."""
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if mount.returncode != 0:
+        pytest.skip("needs the right to mount a tmpfs (run as root, or in a container with SYS_ADMIN)")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def fill_up(ballast: Path) -> None:
+    fd = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(fd, b"x" * 4096)
+    os.close(fd)
+
+
+async def run_calls(log: AuditLog, ran: list[int]) -> None:
+    for number in range(1, 5000):
+        token = await log.started(call(number), INVENTORY, {"sku": "a"}, RUN)
+        ran.append(number)
+        await log.finished(token, Success(None), 1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_disk_that_is_really_full(tiny_disk: Path, form: str) -> None:
+    """The whole story on a real file system: blocked and said so with the reserve, freed, resumed, intact."""
+    path = tiny_disk / f"a.{form}"
+    ballast = tiny_disk / "ballast"
+    async with open_log(path) as log:
+        await record_call(log, 0)
+        fill_up(ballast)
+        ran: list[int] = []
+        with pytest.raises(AuditUnavailable, match="ENOSPC"):
+            await run_calls(log, ran)
+        ballast.unlink()
+        await resumed(log)
+        await record_call(log, 5000)
+    records = read(path)
+    assert of_type(records, "audit.blocked")
+    assert of_type(records, "audit.resumed")
+    started = [int(r["identity"]["call"][5:]) for r in of_type(records, "tool.started")]
+    assert started[:1] + started[-1:] == [0, 5000]
+    assert set(ran) <= set(started)
+    assert verify(path).verdict == "intact"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sync", ["each", "group", "none"])
+def test_killed_at_any_moment_the_log_knows_what_ran(tmp_path: Path, form: str, sync: str) -> None:
+    """SIGKILL while calls are made: each tool that ran has its start in the log, and the log is whole."""
+    path, effects = tmp_path / f"a.{form}", tmp_path / "effects"
+    program = f"""
+import asyncio, os, sys
+from ptc.audit.log import AuditLog
+from tests.ptc.audit_support import *
+async def main():
+    log = open_log(Path({str(path)!r}), sync={sync!r}, checkpoints=None)
+    effects = os.open({str(effects)!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    print("ready", flush=True)
+    async def one(worker):
+        for number in range(100000):
+            token = await log.started(call(number * 10 + worker), INVENTORY, {{"sku": "a"}}, RUN)
+            os.write(effects, b"%d\\n" % (number * 10 + worker))
+            await log.finished(token, Success(None), 1)
+    await asyncio.gather(*(one(worker) for worker in range(5)))
+asyncio.run(main())
+"""
+    for round in range(3):
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        wanted = (round + 1) * 40 * (4 if sync == "none" else 1)
+        while not effects.exists() or effects.read_bytes().count(b"\n") < wanted:
+            assert process.poll() is None
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        ran = {int(line) for line in effects.read_bytes().split()}
+        open_log(path).close()
+        records = read(path)
+        assert ran <= {int(r["identity"]["call"][5:]) for r in of_type(records, "tool.started")}
+        assert verify(path).verdict == "intact"
