@@ -40,6 +40,7 @@ from ptc.events import (
     Refused,
     StillRunning,
 )
+from ptc.history import orphans
 from ptc.items import OUTPUT_OF, as_items, call_key, for_request, item_type
 from ptc.reading import (
     Messages,
@@ -49,7 +50,6 @@ from ptc.reading import (
     output_of,
     pending_of,
     text_of,
-    unanswered_in,
     unreplayable_reasoning,
 )
 from ptc_tools.call import JsonObject, JsonValue, Program
@@ -176,7 +176,7 @@ class Conversation:
         if not items:
             raise InvalidInput("the input is empty")
         if self.mode == "stateless":
-            self._refuse_dangling(items)
+            self._refuse_dangling(items, self.history)
         self._step(Step.INPUT)
         for item in items:
             self._note_program(item)
@@ -250,7 +250,7 @@ class Conversation:
             raise LocalProtocolError(
                 "the history can be replaced only where we hold it, and while no call and no program is open"
             )
-        self._refuse_dangling(items)
+        self._refuse_dangling(items, ())
         self.history[:] = items
 
     # Inside
@@ -348,12 +348,10 @@ class Conversation:
                 items=self.history,
             )
 
-    def _refuse_dangling(self, items: Sequence[JsonObject]) -> None:
-        unanswered = unanswered_in([*self.history, *items] if items is not self.history else items)
-        if unanswered:
-            raise InvalidInput(
-                f"the input has calls without an output: {', '.join(unanswered)}", call_id=unanswered[0]
-            )
+    def _refuse_dangling(self, items: Sequence[JsonObject], history: Sequence[JsonObject]) -> None:
+        problems = orphans([*history, *items])
+        if problems:
+            raise InvalidInput(f"the input does not hold together: {'; '.join(problems[:5])}")
         lost = unreplayable_reasoning(items)
         if lost is not None:
             raise InvalidInput(

@@ -64,7 +64,7 @@ def _local_shell(item: JsonObject, outcome: Outcome) -> JsonObject:
     answer: JsonObject = {"type": "local_shell_call_output", "id": item.get("call_id"), "output": text}
     if not isinstance(outcome, Success):
         answer["status"] = "incomplete"
-    return answer
+    return with_caller(answer, item)
 
 
 def _apply_patch(item: JsonObject, outcome: Outcome) -> JsonObject:
@@ -90,7 +90,7 @@ def _computer(item: JsonObject, outcome: Outcome) -> JsonObject:
         "call_id": item.get("call_id"),
         "output": outcome.value,
     }
-    return answer
+    return with_caller(answer, item)
 
 
 def _mcp_approval(item: JsonObject, outcome: Outcome) -> JsonObject:

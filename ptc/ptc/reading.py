@@ -112,20 +112,6 @@ def unreplayable_reasoning(items: Sequence[JsonObject]) -> JsonObject | None:
     return None
 
 
-def unanswered_in(items: Sequence[JsonObject]) -> list[str]:
-    """Call ids of client-owned calls in a history that have no output in it."""
-    open_calls: dict[str, None] = {}
-    for item in items:
-        key = call_key(item)
-        if key is None:
-            continue
-        if is_client_call(item):
-            open_calls[key] = None
-        elif is_output(item):
-            open_calls.pop(key, None)
-    return list(open_calls)
-
-
 def incomplete_reason(response: Mapping[str, object]) -> str | None:
     """Why the service cut the response, in its own word."""
     details = response.get("incomplete_details")
