@@ -107,6 +107,9 @@ class Engine:
             return self._script.next_turn(request)
         except ScriptError as error:
             raise Rejected(f"The script cannot go on: {error}", code="script_error") from error
+        except Exception as error:  # a turn is the user's own code, and its mistake must be readable
+            words = f"The script's turn {turn + 1} raised {type(error).__name__}: {error}"
+            raise Rejected(words, code="script_error") from error
 
     async def _play(self, talk: Conversation, reply: Reply, turn: int, parts: Sequence[Part]) -> bool:
         """Emit a turn; returns whether the model speaks again within this response."""
