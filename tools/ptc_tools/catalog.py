@@ -46,7 +46,7 @@ class Catalog:
                 raise DuplicateTool(f"two tools are called {contract.qualified_name!r}; rename one")
             if entry.unset:
                 raise RegistrationError(
-                    f"tool {contract.qualified_name!r}: set {', '.join(entry.unset)} with tool.configure(…) first"
+                    f"tool {contract.qualified_name!r}: tool.configure(…) must set {', '.join(entry.unset)}"
                 )
             by_name[key] = entry
             if "programmatic" in contract.allowed_callers:
