@@ -112,7 +112,11 @@ def connect(file: Path) -> sqlite3.Connection:
 
 
 def _json_lines(file: Path) -> Iterator[Line]:
-    with file.open("rb", buffering=1 << 20) as stream:
+    try:
+        stream = file.open("rb", buffering=1 << 20)
+    except FileNotFoundError:
+        return  # it was rotated away since the files were listed; whoever reads a live log looks again
+    with stream:
         for number, data in enumerate(stream, 1):
             if data.endswith(b"\n"):
                 yield Line(file, number, data[:-1])

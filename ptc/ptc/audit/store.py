@@ -131,13 +131,14 @@ def set_aside(path: Path, first_seq: int) -> Path:
 
 def segments(path: Path) -> list[Path]:
     """The files of a log, oldest first: those set aside, then the current one where it exists."""
+    present = os.listdir(path.parent)  # one look: a writer may rename the current file at any moment
     names = sorted(
         name
-        for name in (entry.name for entry in path.parent.iterdir())
+        for name in present
         if name.startswith(path.stem + ".")
         and name.endswith(path.suffix)
         and (middle := name[len(path.stem) + 1 : -len(path.suffix)]).isdigit()
         and len(middle) == 12
     )
     found = [path.with_name(name) for name in names]
-    return [*found, path] if path.exists() else found
+    return [*found, path] if path.name in present else found

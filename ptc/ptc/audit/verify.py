@@ -18,11 +18,12 @@ from ptc.audit.errors import AuditKeyError
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
 from ptc.audit.merkle import Frontier
 from ptc.audit.notes import Checkpoint, Verifier, origin, parse
-from ptc.audit.reader import Damage, Line, is_being_written, lines
+from ptc.audit.reader import Damage, Line, files_of, is_being_written, lines
 from ptc_tools.call import JsonObject
 
 Verdict: TypeAlias = Literal["intact", "tampered", "incomplete"]
 MAX_FINDINGS: Final = 50
+_ATTEMPTS: Final = 5
 _CLOCK_SLACK_US: Final = 100_000
 """Records are stamped before they are ordered, so neighbours may differ by the time a group takes."""
 
@@ -94,7 +95,22 @@ def verify(
     `anchors` are signed notes that were kept elsewhere (`anchors.read_notes`). Raises RecordNotFound where
     there is no log, AuditKeyError for a text that is no verifier key.
     """
-    check = _Check(Path(path), [Verifier(key) for key in verifier_keys], verifier_for, anchors)
+    notes = list(anchors)
+    for _ in range(_ATTEMPTS):
+        before = files_of(path)
+        report = _verify(Path(path), verifier_keys, verifier_for, notes)
+        if files_of(path) == before:
+            break  # else a live log was rotated meanwhile, and what was read is of two moments
+    return report
+
+
+def _verify(
+    path: Path,
+    verifier_keys: Sequence[str],
+    verifier_for: Callable[[str], Sequence[str]] | None,
+    anchors: list[str],
+) -> Verification:
+    check = _Check(path, [Verifier(key) for key in verifier_keys], verifier_for, anchors)
     check.report.live = is_being_written(path)
     for line in lines(path):
         if len(check.report.findings) >= MAX_FINDINGS:
