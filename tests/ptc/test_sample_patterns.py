@@ -1,4 +1,4 @@
-"""The samples run as a user runs them: as programs of their own, without an account, in an empty environment."""
+"""The samples run as a user runs them: programs of their own, no account, nothing in the environment."""
 
 from __future__ import annotations
 

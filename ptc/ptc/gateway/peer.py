@@ -99,10 +99,19 @@ class Peer:
         if self._owns_sandbox:
             await self._sandbox.aclose()
 
+    @property
+    def paused_programs(self) -> int:
+        """How many paused programs have a process now."""
+        return self._programs.paused
+
+    async def expire(self) -> None:
+        """End what has waited too long. It happens by itself, every few seconds."""
+        await self._programs.expire()
+
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(_EXPIRE_SECONDS)
-            await self._programs.expire()
+            await self.expire()
 
     # --- responses --------------------------------------------------------------------------------------
 
