@@ -127,7 +127,8 @@ class RunError(PtcError):
         items: Sequence[JsonObject] = (),
         safe_to_retry: bool = False,
     ) -> None:
-        super().__init__(message, run_id=run_id, call_id=call_id)
+        # Not super(): ToolCallFailed has a second base, whose own fields it sets itself.
+        PtcError.__init__(self, message, run_id=run_id, call_id=call_id)
         self.items: tuple[JsonObject, ...] = tuple(items)
         self.safe_to_retry = safe_to_retry
         self.usage: Usage | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import json
@@ -24,6 +25,7 @@ class FakeEndpoint:
     def __init__(self, *turns: Any) -> None:
         self.turns = list(turns)
         self.bodies: list[Item] = []
+        self.asked = asyncio.Event()
         self.cancelled: list[str] = []
         self.retrieved: list[Any] = []
 
@@ -47,6 +49,7 @@ class FakeEndpoint:
 
     def _next(self, body: Item) -> Item:
         self.bodies.append(copy.deepcopy(body))
+        self.asked.set()
         if not self.turns:
             raise AssertionError("the script has no further turn")
         turn = self.turns.pop(0)
