@@ -25,7 +25,11 @@ def main() -> int:
     for name in names:
         print(f"== {name}", flush=True)
         done = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{name}", "--json"], cwd=ROOT, capture_output=True, text=True, check=False
+            [sys.executable, "-m", f"benchmarks.{name}", "--json"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             print(done.stderr[-2000:], file=sys.stderr)
@@ -44,7 +48,11 @@ def _write(name: str, data: dict[str, object]) -> None:
     page = PAGE.read_text()
     block = f"<!-- {name} -->\n\n{text}\n\nMeasured on: {json.dumps(data['machine'])}\n\n<!-- /{name} -->"
     pattern = re.compile(rf"<!-- {name} -->.*?<!-- /{name} -->", re.DOTALL)
-    page = pattern.sub(lambda _: block, page) if pattern.search(page) else f"{page.rstrip()}\n\n## {name}\n\n{block}\n"
+    page = (
+        pattern.sub(lambda _: block, page)
+        if pattern.search(page)
+        else f"{page.rstrip()}\n\n## {name}\n\n{block}\n"
+    )
     PAGE.write_text(page)
 
 

@@ -85,7 +85,9 @@ def report(title: str, run: Callable[[], list[Figure]]) -> None:
     as_json = parser.parse_args().json
     figures = run()
     if as_json:
-        json.dump({"machine": machine(), "figures": [figure.to_json() for figure in figures]}, sys.stdout, indent=1)
+        json.dump(
+            {"machine": machine(), "figures": [figure.to_json() for figure in figures]}, sys.stdout, indent=1
+        )
         print()
         return
     print(f"{title}\n{machine()}\n")
@@ -94,7 +96,10 @@ def report(title: str, run: Callable[[], list[Figure]]) -> None:
 
 def table(figures: Iterable[Figure]) -> str:
     """The figures as a Markdown table."""
-    lines = ["| figure | ours | p99 | peer | peer's | ratio | goal | reached |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| figure | ours | p99 | peer | peer's | ratio | goal | reached |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for figure in figures:
         goal = "" if figure.goal is None else f"{'≥' if figure.at_least else '≤'} {figure.goal:g}"
         peer_value = "" if figure.peer is None else _number(figure.peer_value, figure.unit)

@@ -37,7 +37,9 @@ typing, operator, uuid, hashlib, base64, copy, time, asyncio.
 
 def instructions(catalog: Catalog, *, budget: int = 24_000) -> str:
     """What the model reads about the code tool: the rules, then a typed stub for each tool of `catalog`."""
-    stubs = render_stubs(((name, tool.contract) for name, tool in catalog.program_names.items()), budget=budget)
+    stubs = render_stubs(
+        ((name, tool.contract) for name, tool in catalog.program_names.items()), budget=budget
+    )
     return f"{_INSTRUCTIONS}\n\nTools:\n\n{stubs}" if stubs else f"{_INSTRUCTIONS}\n\nThere are no tools."
 
 
@@ -57,7 +59,11 @@ def code_tool(
 
 
 def _code_tool(
-    run: Callable[..., Awaitable[ProgramResult]], catalog: Catalog, name: str, budget: int, wall_seconds: float
+    run: Callable[..., Awaitable[ProgramResult]],
+    catalog: Catalog,
+    name: str,
+    budget: int,
+    wall_seconds: float,
 ) -> AnyTool:
     async def run_program(code: str, context: ToolContext) -> dict[str, Any]:
         result = await run(

@@ -24,7 +24,9 @@ def of_source(code: str, header: JournalHeader, limits: Limits) -> ProgramResult
         error = ProgramError("SourceNotText", message, code="source_not_text", wall="host")
     else:
         return None
-    return ProgramResult("denied", None, "", error, (), Journal(header), 0, 0, None, "the source, before any process")
+    return ProgramResult(
+        "denied", None, "", error, (), Journal(header), 0, 0, None, "the source, before any process"
+    )
 
 
 def of_frame(frame: EndFrame, limits: Limits) -> tuple[Status, ProgramError | None, str]:
@@ -45,19 +47,31 @@ def of_exit(exit: Exit, limits: Limits) -> tuple[Status, ProgramError, str]:
     match exit.signal:
         case signal.SIGSYS:
             message = "the program made a system call that the kernel wall forbids"
-            return "killed:syscall", ProgramError("Killed", message, wall="kernel"), "SIGSYS from the seccomp filter"
+            return (
+                "killed:syscall",
+                ProgramError("Killed", message, wall="kernel"),
+                "SIGSYS from the seccomp filter",
+            )
         case signal.SIGXCPU:
             message = f"the program used more than {limits.cpu_seconds} s of CPU time"
             return "killed:cpu", ProgramError("Killed", message, wall="kernel"), "SIGXCPU from RLIMIT_CPU"
         case signal.SIGKILL if exit.cpu_us >= limits.cpu_seconds * 1_000_000:
             message = f"the program used more than {limits.cpu_seconds} s of CPU time"
-            return "killed:cpu", ProgramError("Killed", message, wall="kernel"), "SIGKILL at the hard RLIMIT_CPU"
+            return (
+                "killed:cpu",
+                ProgramError("Killed", message, wall="kernel"),
+                "SIGKILL at the hard RLIMIT_CPU",
+            )
         case signal.SIGKILL if exit.peak_bytes >= limits.memory_bytes:
             return "killed:memory", _out_of_memory(limits), f"SIGKILL at a peak of {exit.peak_bytes} bytes"
         case None:
             code = os.waitstatus_to_exitcode(exit.status)
             message = "the program's process ended without a result"
-            return "crashed", ProgramError("Crashed", message, wall="kernel"), f"exit status {code}, no result frame"
+            return (
+                "crashed",
+                ProgramError("Crashed", message, wall="kernel"),
+                f"exit status {code}, no result frame",
+            )
     name = signal.Signals(exit.signal).name
     message = f"the program's process crashed with {name}; nothing but the program was harmed"
     return "crashed", ProgramError("Crashed", message, wall="kernel"), f"{name}, no result frame"
@@ -77,5 +91,9 @@ def _error(error: JsonObject) -> ProgramError:
         line=line if type(line) is int else None,
         excerpt=excerpt[:2000] if isinstance(excerpt, str) else None,
         code=code[:100] if isinstance(code, str) else None,
-        wall="kernel" if error.get("wall") == "kernel" else "language" if error.get("wall") == "language" else None,
+        wall="kernel"
+        if error.get("wall") == "kernel"
+        else "language"
+        if error.get("wall") == "language"
+        else None,
     )

@@ -1,15 +1,15 @@
 """The errors of the sandbox. How a program ended is a value (`ptc_sandbox.result`), never one of these.
 
-    PtcError
-     └── SandboxError
-          ├── ConfinementUnavailable    this machine cannot enforce what was asked for; nothing was run
-          ├── SandboxClosed             the sandbox was closed; make a new one
-          ├── SandboxBroken             no fork server can be kept alive; running again may help
-          ├── ProtocolViolation         a child spoke the wire wrongly (becomes `killed:protocol`)
-          └── JournalError
-               ├── ReplayDiverged       the program does not do again what the journal says it did
-               ├── ReplayIncompatible   the journal was made by something that differs from this
-               └── JournalForged        a sealed journal was changed, or sealed with another key
+PtcError
+ └── SandboxError
+      ├── ConfinementUnavailable    this machine cannot enforce what was asked for; nothing was run
+      ├── SandboxClosed             the sandbox was closed; make a new one
+      ├── SandboxBroken             no fork server can be kept alive; running again may help
+      ├── ProtocolViolation         a child spoke the wire wrongly (becomes `killed:protocol`)
+      └── JournalError
+           ├── ReplayDiverged       the program does not do again what the journal says it did
+           ├── ReplayIncompatible   the journal was made by something that differs from this
+           └── JournalForged        a sealed journal was changed, or sealed with another key
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ReplayIncompatible(JournalError):
 
     def __init__(self, field: str, recorded: object, here: object) -> None:
         super().__init__(
-            f"the journal was made with {field} {recorded!r}, here it is {here!r}: replay on a machine and version that fit"
+            f"the journal was made with {field} {recorded!r}, here it is {here!r}: replay it where that fits"
         )
         self.field = field
 

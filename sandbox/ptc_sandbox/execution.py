@@ -11,12 +11,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ptc_sandbox import ending
-from ptc_sandbox.errors import ConfinementUnavailable, ProtocolViolation, ReplayDiverged
+from ptc_sandbox.errors import ConfinementUnavailable, ProtocolViolation
 from ptc_sandbox.forkserver import Child, Exit
-from ptc_sandbox.journal import Answer, CallAnswered, CallDropped, CallMade, Entry, Journal, JournalHeader, Ticked
+from ptc_sandbox.journal import (
+    Answer,
+    CallAnswered,
+    CallDropped,
+    CallMade,
+    Entry,
+    Journal,
+    JournalHeader,
+    Ticked,
+)
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.replay import Replay
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
@@ -178,7 +187,8 @@ class Execution:
             if self.ended.done():
                 return Ended(self.ended.result())
             self._event_waiter = self._loop.create_future()
-            await asyncio.wait([self._event_waiter, self.ended], return_when=asyncio.FIRST_COMPLETED)
+            waiting: list[asyncio.Future[Any]] = [self._event_waiter, self.ended]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         return self._events.popleft()
 
     def answer(self, number: int, outcome: Outcome) -> None:
@@ -195,13 +205,18 @@ class Execution:
         self._stop(status, ProgramError("Killed", message, wall="host"), "killed by the host")
 
     def _refuse(self, status: Status, message: str) -> None:
-        self._stop(status, ProgramError("Denied", message, code="unknown_tool", wall="host"), "a call of no granted tool")
+        self._stop(
+            status,
+            ProgramError("Denied", message, code="unknown_tool", wall="host"),
+            "a call of no granted tool",
+        )
 
     def fail(self, error: BaseException) -> None:
         """End it because it cannot be run as asked: `error` is raised to whoever waits."""
         if not self._ended:
             self._finish()
-            self.ended.set_exception(error)
+            if not self.ended.done():
+                self.ended.set_exception(error)
             self._wake()
 
     async def aclose(self) -> None:
@@ -219,7 +234,8 @@ class Execution:
         except OSError:
             data = b""
         if not data:
-            return self._on_closed()
+            self._on_closed()
+            return
         try:
             for event in self._wire.receive(data):
                 if self._ended:
@@ -264,7 +280,9 @@ class Execution:
             case OutputFrame(text):
                 self._output.append(text)
                 if self._wire.output_bytes > self._limits.output_bytes:
-                    self.kill("killed:output", f"the program printed more than {self._limits.output_bytes} bytes")
+                    self.kill(
+                        "killed:output", f"the program printed more than {self._limits.output_bytes} bytes"
+                    )
             case CancelFrame(number):
                 self._on_cancel(number)
             case EndFrame():
@@ -278,7 +296,8 @@ class Execution:
 
     def _on_call(self, frame: CallFrame) -> None:
         if frame.number > self._limits.calls:
-            return self.kill("killed:calls", f"the program made more than {self._limits.calls} calls")
+            self.kill("killed:calls", f"the program made more than {self._limits.calls} calls")
+            return
         stub = self._granted.get(frame.name)
         name, namespace = (stub.name, stub.namespace) if stub else (frame.name, None)
         call = CallRequested(frame.number, namespace, name, frame.arguments, frame.line, stub is not None)
@@ -297,7 +316,8 @@ class Execution:
         if number in self._answered:
             return  # the answer and the cancellation crossed on the way
         if self._waiting.pop(number, None) is None:
-            return self.kill("killed:protocol", f"call {number} was cancelled twice")
+            self.kill("killed:protocol", f"call {number} was cancelled twice")
+            return
         self._answered.add(number)
         dropped = CallDropped(number)
         self._entries.append(dropped)
@@ -307,8 +327,11 @@ class Execution:
             self._sink(CallCancelled(number))
 
     def _on_blocked(self, frame: BlockedFrame) -> None:
+        if self._wire.is_stale(frame):
+            return
         if self._replay.active:
-            return self.fail(self._replay.stuck())
+            self.fail(self._replay.stuck())
+            return
         if self._tick:
             self._tick.cancel()
             self._tick = None
@@ -325,9 +348,10 @@ class Execution:
                 self._send_tick(Ticked(max(timer_us, self._clock_us)))
             return
         delay = max(0, timer_us - self._now_us()) / 1e6
-        self._tick = self._loop.call_later(
-            delay, lambda: self._ended or self._send_tick(Ticked(max(timer_us, self._now_us())))
-        )
+        self._tick = self._loop.call_later(delay, self._on_timer, timer_us)
+
+    def _on_timer(self, timer_us: int) -> None:
+        self._send_tick(Ticked(max(timer_us, self._now_us())))
 
     def _send_tick(self, entry: Ticked) -> None:
         self._entries.append(entry)
@@ -340,7 +364,9 @@ class Execution:
             if len(data) > self._limits.answer_bytes:
                 raise InvalidJson(f"the result takes {len(data)} bytes; at most {self._limits.answer_bytes}")
         except InvalidJson as error:
-            answer = Answer.of(Failure("invalid_result", f"the result cannot enter the program: {error.message}"))
+            answer = Answer.of(
+                Failure("invalid_result", f"the result cannot enter the program: {error.message}")
+            )
             entry = CallAnswered(entry.number, answer, entry.clock_us)
             data = self._wire.answer(entry.number, entry.clock_us, answer.ok, answer.value)
         self._answered.add(entry.number)
@@ -354,7 +380,8 @@ class Execution:
         """The program did something that the journal must know; then it is told what it was told then."""
         divergence = self._replay.matches(done)
         if divergence:
-            return self.fail(divergence)
+            self.fail(divergence)
+            return
         self._replay_told()
 
     def _replay_told(self) -> None:
@@ -386,7 +413,8 @@ class Execution:
 
     def _on_end_frame(self, frame: EndFrame) -> None:
         if self._replay.active:
-            return self.fail(self._replay.ended_early())
+            self.fail(self._replay.ended_early())
+            return
         status, error, evidence = ending.of_frame(frame, self._limits)
         self._stop(status, error, evidence, frame)
 
@@ -401,11 +429,14 @@ class Execution:
         try:
             self._wire.closed()
         except ProtocolViolation as violation:
-            return self.kill("killed:protocol", violation.message)
+            self.kill("killed:protocol", violation.message)
+            return
         status, error, evidence = ending.of_exit(exited.result(), self._limits)
         self._stop(status, error, evidence)
 
-    def _stop(self, status: Status, error: ProgramError | None, evidence: str, frame: EndFrame | None = None) -> None:
+    def _stop(
+        self, status: Status, error: ProgramError | None, evidence: str, frame: EndFrame | None = None
+    ) -> None:
         if self._ended:
             return
         exited = self._child.exited
@@ -424,7 +455,8 @@ class Execution:
             peak_memory=peak,
             evidence=evidence,
         )
-        self.ended.set_result(result)
+        if not self.ended.done():  # whoever waited may have been cancelled, and the future with it
+            self.ended.set_result(result)
         self._sink(Ended(result))
         self._wake()
 
@@ -444,7 +476,8 @@ class Execution:
 
     def _sink(self, event: ProgramEvent) -> None:
         if self._give is not None:
-            return self._give(self, event)
+            self._give(self, event)
+            return
         self._events.append(event)
         self._wake()
 

@@ -25,9 +25,7 @@ from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken
 from ptc_tools.call import JsonObject
 
-_BOOT = (
-    "import sys; sys.path[:0] = sys.argv[2:]; from ptc_sandbox.guest.server import main; main(int(sys.argv[1]))"
-)
+_BOOT = "import sys; sys.path[:0] = sys.argv[2:]; from ptc_sandbox.guest.server import main; main(int(sys.argv[1]))"
 
 
 _PATIENCE = 5.0
@@ -141,7 +139,7 @@ class ForkServer:
             try:
                 data, fds, _, _ = socket.recv_fds(self._control, 1 << 16, 2)
             except BlockingIOError:
-                return
+                return None
             except OSError:
                 data, fds = b"", []
             if not data:

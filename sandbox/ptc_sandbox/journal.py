@@ -154,7 +154,9 @@ class Journal:
 
 def digest(text: str | bytes) -> str:
     """The short name of a text in headers and records: SHA-256, hexadecimal."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).hexdigest()
+    return hashlib.sha256(
+        text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    ).hexdigest()
 
 
 def _mac(key: bytes, body: bytes) -> bytes:
@@ -183,7 +185,14 @@ def _entry_to_json(entry: Entry) -> JsonValue:
 
 def _entry_from_json(entry: Any) -> Entry:
     match entry:
-        case ["call", int(number), None | str() as namespace, str(name), dict(arguments), None | int() as line]:
+        case [
+            "call",
+            int(number),
+            None | str() as namespace,
+            str(name),
+            dict(arguments),
+            None | int() as line,
+        ]:
             return CallMade(number, namespace, name, arguments, line)
         case ["answer", int(number), bool(ok), value, int(clock_us)]:
             return CallAnswered(number, Answer(ok, value), clock_us)

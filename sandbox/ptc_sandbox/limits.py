@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ptc_tools.call import JsonObject
+
 MIB = 1024 * 1024
 
 
@@ -46,7 +48,7 @@ class Limits:
         """A copy with some bounds changed."""
         return replace(self, **changes)
 
-    def to_json(self) -> dict[str, int | float]:
+    def to_json(self) -> JsonObject:
         """The bounds by name, for the record."""
         return {name: getattr(self, name) for name in self.__slots__}
 

@@ -19,7 +19,9 @@ from ptc_tools.call import JsonObject
 class Pool:
     """Children of one confinement and one set of resources, on the event loop it was made on."""
 
-    def __init__(self, confinement: Confinement, resources: Resources, *, ahead: int, concurrency: int) -> None:
+    def __init__(
+        self, confinement: Confinement, resources: Resources, *, ahead: int, concurrency: int
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self._confinement = confinement
         self._resources = resources

@@ -90,7 +90,9 @@ class _Types:
             return f"Literal[{schema['const']!r}]"
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                return " | ".join(dict.fromkeys(self.of(item, hint, depth + 1) for item in schema[key])) or "Any"
+                return (
+                    " | ".join(dict.fromkeys(self.of(item, hint, depth + 1) for item in schema[key])) or "Any"
+                )
         kind = schema.get("type")
         if isinstance(kind, (list, tuple)):
             return " | ".join(_SCALARS.get(item, self._one(item, schema, hint, depth)) for item in kind)
@@ -120,11 +122,15 @@ class _Types:
         name = _class_name(str(schema.get("title") or f"{self._prefix}_{hint}"))
         properties = _properties(schema)
         if not all(key.isidentifier() and not keyword.iskeyword(key) for key in properties):
-            fields = ", ".join(f"{key!r}: {self.of(item, key, depth + 1)}" for key, item in properties.items())
+            fields = ", ".join(
+                f"{key!r}: {self.of(item, key, depth + 1)}" for key, item in properties.items()
+            )
             text = f'{name} = TypedDict("{name}", {{{fields}}})'
         else:
             required = set(_list(schema.get("required")))
-            fields = "\n".join(self._field(key, item, key in required, depth) for key, item in properties.items())
+            fields = "\n".join(
+                self._field(key, item, key in required, depth) for key, item in properties.items()
+            )
             text = f"class {name}(TypedDict):\n{fields or '    pass'}"
         if text not in self.classes:
             self.classes.append(text)

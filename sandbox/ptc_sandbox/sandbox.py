@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
@@ -33,7 +33,7 @@ from ptc_tools.errors import RegistrationError
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Outcome
 from ptc_tools.record import Recorder
-from ptc_tools.tool import Tool, tool
+from ptc_tools.tool import AnyTool, Tool, tool
 
 Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class Sandbox:
         self,
         code: str,
         *,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
+        tools: Iterable[AnyTool | Callable[..., Any]] = (),
         run: RunContext | None = None,
         invoke: Invoke | None = None,
         recorder: Recorder | None = None,
@@ -93,7 +93,8 @@ class Sandbox:
 
         Plain functions become tools that programs may call; a `Tool` must allow programmatic callers.
         `invoke` is the path that calls take (an `Invoker` of these tools unless given), `caller_id` names
-        the program in them, `recorder` is told of the program's start and end. `journal` resumes an earlier run by replay, `header` pins seed and clock.
+        the program in them, `recorder` is told of the program's start and end. `journal` resumes an earlier
+        run by replay, `header` pins seed and clock.
 
         Raises ConfinementUnavailable, SandboxClosed, SandboxBroken, ReplayDiverged, ReplayIncompatible; what
         the program did wrong is in the result.
@@ -107,8 +108,9 @@ class Sandbox:
         context.programs.open(recording.caller_id)
         try:
             await recording.started(code, program.header, self.limits, self.confinement.name, program.stubs)
-            execution = await self._execute(program, journal, serving.on_event)
-            result = await serving.until_end(execution)
+            result = ending.of_source(program.code, program.header, self.limits)
+            if result is None:
+                result = await serving.until_end(await self._execute(program, journal, serving.on_event))
             await recording.finished(result)
             return result
         finally:
@@ -118,7 +120,7 @@ class Sandbox:
         self,
         code: str,
         *,
-        tools: Sequence[ToolStub] | Iterable[Tool | Callable[..., Any]] = (),
+        tools: Iterable[ToolStub | AnyTool | Callable[..., Any]] = (),
         journal: Journal | None = None,
         header: JournalHeader | None = None,
         clock: Literal["real", "virtual"] = "real",
@@ -128,13 +130,15 @@ class Sandbox:
         The caller must see the execution to its end or `aclose()` it. Raises as `run` does, and ValueError
         for a program that is longer than `Limits.source_bytes`.
         """
-        listed = list(tools)
-        stubs = (
-            tuple(item for item in listed if isinstance(item, ToolStub))
-            if listed and all(isinstance(item, ToolStub) for item in listed)
-            else stubs_of(programmatic_catalog(item for item in listed if not isinstance(item, ToolStub)))
-        )
-        program = self._program(code, stubs, journal, header, clock)
+        stubs: list[ToolStub] = []
+        functions: list[AnyTool | Callable[..., Any]] = []
+        for item in tools:
+            if isinstance(item, ToolStub):
+                stubs.append(item)
+            else:
+                functions.append(item)
+        stubs += stubs_of(programmatic_catalog(functions))
+        program = self._program(code, tuple(stubs), journal, header, clock)
         refused = ending.of_source(code, program.header, self.limits)
         if refused is not None:
             raise ValueError(str(refused.error))
@@ -253,7 +257,7 @@ class Sandbox:
         self.close()
 
 
-def programmatic_catalog(tools: Iterable[Tool | Callable[..., Any]]) -> Catalog:
+def programmatic_catalog(tools: Iterable[AnyTool | Callable[..., Any]]) -> Catalog:
     """A catalog of tools that programs may call. A tool that does not say so is refused here, by name."""
     made = [
         item if isinstance(item, Tool) else tool(item, allowed_callers=["programmatic"]) for item in tools

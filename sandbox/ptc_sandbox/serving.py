@@ -63,14 +63,21 @@ class Serving:
         record = self._records[call.number]
         try:
             outcome = await self._invoke(
-                Call(record.call_id, call.name, call.arguments, Program(self.caller_id), call.namespace, call.line),
+                Call(
+                    record.call_id,
+                    call.name,
+                    call.arguments,
+                    Program(self.caller_id),
+                    call.namespace,
+                    call.line,
+                ),
                 self._run,
             )
             self._done(call.number, outcome)
             execution.answer(call.number, outcome)
         except asyncio.CancelledError:
             raise
-        except BaseException as control:
+        except BaseException as control:  # noqa: BLE001
             # Host control flow: an approval that suspends the run, say. It passes through untouched.
             self._interrupted = self._interrupted or control
             execution.kill("suspended", "the host suspended the program at a call")

@@ -94,8 +94,12 @@ class CancelFrame:
 
 @dataclass(frozen=True, slots=True)
 class BlockedFrame:
-    """The program can do nothing until one of `pending` is answered or `timer_us` comes."""
+    """The program can do nothing until one of `pending` is answered or `timer_us` comes.
 
+    True only while it has `received` all that was sent: see `Wire.is_stale`.
+    """
+
+    received: int
     pending: tuple[int, ...]
     timer_us: int | None
 
@@ -173,14 +177,14 @@ class Wire:
             while len(buffer) - start >= HEADER:
                 size = int.from_bytes(buffer[start : start + HEADER], "little")
                 if size > self._limits.frame_bytes:
-                    raise ProtocolViolation(f"a frame of {size} bytes is announced; at most {self._limits.frame_bytes}")
+                    raise ProtocolViolation(
+                        f"a frame of {size} bytes is announced; at most {self._limits.frame_bytes}"
+                    )
                 end = start + HEADER + size
                 if len(buffer) < end:
                     break
-                event = self._event(bytes(buffer[start + HEADER : end]))
+                events.append(self._event(bytes(buffer[start + HEADER : end])))
                 start = end
-                if event is not None:
-                    events.append(event)
         except ProtocolViolation:
             self.state = State.BROKEN
             buffer.clear()
@@ -193,7 +197,7 @@ class Wire:
         if self._buffer:
             raise ProtocolViolation(f"the child ended {len(self._buffer)} bytes into a frame")
 
-    def _event(self, body: bytes) -> WireEvent | None:
+    def _event(self, body: bytes) -> WireEvent:
         try:
             frame = strict_json.loads(body, max_depth=self._limits.depth + 4)
         except InvalidJson as error:
@@ -203,14 +207,18 @@ class Wire:
         kind = frame[0]
         following = RECEIVE[self.state].get(kind)
         if following is None:
-            raise ProtocolViolation(f"a frame {kind[:20]!r} may not come from a child that is {self.state.name}")
+            raise ProtocolViolation(
+                f"a frame {kind[:20]!r} may not come from a child that is {self.state.name}"
+            )
         event = self._read(frame, len(body))
         self.state = following
         return event
 
-    def _read(self, frame: Any, size: int) -> WireEvent | None:
+    def _read(self, frame: Any, size: int) -> WireEvent:
         match frame:
-            case ["call", int(number), str(name), dict(arguments), None | int() as line] if type(number) is int:
+            case ["call", int(number), str(name), dict(arguments), None | int() as line] if (
+                type(number) is int
+            ):
                 return self._call(number, name, arguments, line, size)
             case ["cancel", int(number)] if 0 < number <= self.calls:
                 return CancelFrame(number)
@@ -242,14 +250,16 @@ class Wire:
         self.calls = number
         return CallFrame(number, name[:200], arguments, line)
 
-    def _blocked(self, received: int, pending: list[Any], timer_us: int | None) -> BlockedFrame | None:
+    def is_stale(self, frame: BlockedFrame) -> bool:
+        """Whether it was said before our last frame reached the child, and so is no longer true."""
+        return frame.received < self._sent
+
+    def _blocked(self, received: int, pending: list[Any], timer_us: int | None) -> BlockedFrame:
         if not all(type(number) is int and 0 < number <= self.calls for number in pending):
             raise ProtocolViolation("a child is blocked on calls that it never made")
         if received > self._sent:
             raise ProtocolViolation("a child has received more than was sent")
-        if received < self._sent:
-            return None  # said before our last frame reached it: no longer true
-        return BlockedFrame(tuple(pending), timer_us)
+        return BlockedFrame(received, tuple(pending), timer_us)
 
     @property
     def output_bytes(self) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+
 from ptc_sandbox import Limits, Sandbox
 
 QUICK = Limits(wall_seconds=20, cpu_seconds=20)

@@ -6,6 +6,8 @@ import threading
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
+
 from ptc_sandbox import CodeAct, Sandbox, code_tool
 from ptc_tools.call import Call
 from ptc_tools.catalog import Catalog
@@ -14,8 +16,6 @@ from ptc_tools.errors import DuplicateTool
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Success
 from ptc_tools.tool import tool
-from pydantic import BaseModel, Field
-
 from tests.sandbox.granted import INTEGER, TOOLS, programmatic
 
 
@@ -37,7 +37,9 @@ async def test_the_code_tool_runs_a_program_on_the_one_path() -> None:
     """The model calls one tool; the program's calls are its own, with the code tool's call as their caller."""
     async with Sandbox() as sandbox:
         catalog = Catalog([code_tool(sandbox, [get_stock]), get_stock])
-        call = Call("call_1", "run_program", '{"code": "(await get_stock(sku=\'a\', place=\'back\'))[\'units\'] * 2"}')
+        call = Call(
+            "call_1", "run_program", "{\"code\": \"(await get_stock(sku='a', place='back'))['units'] * 2\"}"
+        )
         outcome = await Invoker(catalog).invoke(call, RunContext("run_1"))
     assert isinstance(outcome, Success)
     assert outcome.value == {"status": "completed", "value": 14}
@@ -83,7 +85,9 @@ def test_stubs_keep_to_their_budget() -> None:
 
 def test_a_description_cannot_break_out_of_its_stub() -> None:
     """A tool's text comes from elsewhere; it stays inside its docstring."""
-    nasty = programmatic("nasty", {"i": {"type": "integer", "description": 'x"""\nimport os'}}, lambda i: i, INTEGER)
+    nasty = programmatic(
+        "nasty", {"i": {"type": "integer", "description": 'x"""\nimport os'}}, lambda i: i, INTEGER
+    )
     assert '"""\nimport os' not in CodeAct(tools=[nasty]).instructions
 
 
@@ -125,7 +129,9 @@ async def test_a_tool_that_a_program_called_cannot_change_the_tools() -> None:
 
     act = CodeAct(tools=[programmatic("change", {"i": INTEGER}, change, INTEGER)])
     before = act.get_tools()
-    result = await act.run("r = await change(i=1)\ntry:\n    add_tools([r])\nexcept RuntimeError as e:\n    m = str(e)\nm")
+    result = await act.run(
+        "r = await change(i=1)\ntry:\n    add_tools([r])\nexcept RuntimeError as e:\n    m = str(e)\nm"
+    )
     assert "between runs" in str(result.value)
     assert len(errors) == 6
     assert all("between runs" in text for text in errors)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ptc_sandbox.errors import JournalError, JournalForged, ReplayIncompatible
 from ptc_sandbox.journal import Answer, CallAnswered, CallDropped, CallMade, Journal, JournalHeader, Ticked
 from ptc_sandbox.replay import Replay

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ptc_sandbox import Sandbox
-
 from tests.sandbox.granted import TOOLS
+
+from ptc_sandbox import Sandbox
 
 
 def test_run_sync_needs_no_loop() -> None:

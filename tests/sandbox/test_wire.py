@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ptc_sandbox.errors import ProtocolViolation
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.wire import (
@@ -45,10 +46,12 @@ def test_a_run_from_ready_to_end() -> None:
     """The ordinary course of frames gives the ordinary course of events."""
     wire = running()
     data = frame(["call", 1, "get", {"i": 1}, 3]) + frame(["blocked", 1, [1], None])
-    assert wire.receive(data) == [CallFrame(1, "get", {"i": 1}, 3), BlockedFrame((1,), None)]
+    assert wire.receive(data) == [CallFrame(1, "get", {"i": 1}, 3), BlockedFrame(1, (1,), None)]
     wire.answer(1, 10, True, 1)
     assert wire.receive(frame(["out", "hello"])) == [OutputFrame("hello")]
-    assert wire.receive(frame(["end", {"status": "completed", "value": 1}])) == [EndFrame("completed", 1, None)]
+    assert wire.receive(frame(["end", {"status": "completed", "value": 1}])) == [
+        EndFrame("completed", 1, None)
+    ]
     assert wire.state is State.ENDED
 
 
@@ -102,7 +105,11 @@ def test_frames_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
 )
 def test_a_breach_ends_the_connection(data: bytes, says: str) -> None:
     """Host wall: one bad frame is a ProtocolViolation, and nothing after it is read."""
-    wire = Wire(LIMITS.replace(output_bytes=1, result_bytes=1, argument_bytes=1)) if "announced" in says else running()
+    wire = (
+        Wire(LIMITS.replace(output_bytes=1, result_bytes=1, argument_bytes=1))
+        if "announced" in says
+        else running()
+    )
     if "announced" in says and wire.state is State.FORKED:
         data = struct.pack("<I", LIMITS.frame_bytes * 100)
     with pytest.raises(ProtocolViolation, match=says):
@@ -128,13 +135,18 @@ def test_a_truncated_frame_at_the_end_is_a_breach() -> None:
         wire.closed()
 
 
-def test_a_stale_blocked_is_dropped() -> None:
+def test_a_blocked_is_stale_once_something_was_sent_after_it() -> None:
     """A child that was blocked before our answer reached it is not blocked any more."""
     wire = running()
     wire.receive(frame(["call", 1, "get", {}, None]) + frame(["call", 2, "get", {}, None]))
+    (before,) = wire.receive(frame(["blocked", 1, [1, 2], None]))
+    assert isinstance(before, BlockedFrame)
+    assert not wire.is_stale(before)
     wire.answer(1, 5, True, None)
-    assert wire.receive(frame(["blocked", 1, [1, 2], None])) == []
-    assert wire.receive(frame(["blocked", 2, [2], 700])) == [BlockedFrame((2,), 700)]
+    assert wire.is_stale(before)
+    (after,) = wire.receive(frame(["blocked", 2, [2], 700]))
+    assert after == BlockedFrame(2, (2,), 700)
+    assert not wire.is_stale(after)
 
 
 def test_buffering_is_bounded_by_the_largest_frame() -> None:

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from ptc_sandbox.guest.facades import module
+from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.loop import ProgramLoop, ProgramTask
 
 _AS_THEY_ARE = (
@@ -48,10 +50,21 @@ _AS_THEY_ARE = (
 )
 
 
-def members(loop: ProgramLoop) -> dict[str, object]:
-    """The names of the `asyncio` that belongs to one program's loop."""
+_REFUSED = {
+    "to_thread": "There are no threads: await the coroutines directly, with asyncio.gather for several.",
+    "create_subprocess_exec": "There are no other processes.",
+    "create_subprocess_shell": "There are no other processes.",
+    "open_connection": "There is no network: only the tools reach outside.",
+    "new_event_loop": "The program has a loop already: use await, or asyncio.run(main()).",
+    "set_event_loop": "The program has a loop already: use await, or asyncio.run(main()).",
+    "Runner": "Use asyncio.run(main()).",
+}
+
+
+def facade(loop: ProgramLoop) -> Facade:
+    """The `asyncio` that belongs to one program's loop."""
     found = {name: getattr(asyncio, name) for name in _AS_THEY_ARE if hasattr(asyncio, name)}
-    return {
+    members = {
         **found,
         "Task": ProgramTask,
         "Future": asyncio.Future,
@@ -62,6 +75,7 @@ def members(loop: ProgramLoop) -> dict[str, object]:
         "get_event_loop": lambda: Loop(loop),
         "get_running_loop": lambda: Loop(loop),
     }
+    return module.facade("asyncio", members, _REFUSED)
 
 
 class Loop:

@@ -37,7 +37,7 @@ def serve(fd: int, confine: Callable[[], None]) -> NoReturn:
     try:
         try:
             confine()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 -- whatever it is, nothing may run
             layer = error.report.layer if isinstance(error, LayerUnavailable) else "unknown"
             channel.put(["unconfined", layer, f"{type(error).__name__}: {error}"])
             channel.flush()
@@ -66,13 +66,20 @@ def run(channel: Channel, loop: ProgramLoop, start: dict[str, Any]) -> None:
             value = _run_program(start["code"], world, loop, tools)
         else:
             value = _run_unrestricted(start["code"], world, loop, tools)
-        _end(channel, world, {"status": "completed", "value": plain(value, "the program's value")}, start["result_bytes"])
+        _end(
+            channel,
+            world,
+            {"status": "completed", "value": plain(value, "the program's value")},
+            start["result_bytes"],
+        )
     except MemoryError:
         tools.clear()
         os.write(channel._fd, _OUT_OF_MEMORY_FRAME)
     except ChannelClosed:
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 -- a program may raise anything; it is told, then over
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            return _end(channel, world, {"status": "completed", "value": None})
         _end(channel, world, _failure(error, start["code"]))
 
 
@@ -115,7 +122,9 @@ def _run_unrestricted(code: str, world: World, loop: ProgramLoop, tools: Mapping
 
     tree = compile(code, source.PROGRAM, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     namespace: dict[str, Any] = {"__name__": "__main__", **tools, **reserved_tools(loop.channel)}
-    namespace["print"] = lambda *values, sep=" ", end="\n": world.write_output(sep.join(map(str, values)) + end)
+    namespace["print"] = lambda *values, sep=" ", end="\n": world.write_output(
+        sep.join(map(str, values)) + end
+    )
     result = eval(tree, namespace)  # noqa: S307
     if result is not None:
         loop.run_to_end(result)
@@ -132,7 +141,9 @@ def _failure(error: BaseException, code: str) -> dict[str, Any]:
         "status": "denied" if wall else "raised",
         "error": {
             "type": _text(type(error).__name__, 100),
-            "code": _text(str(getattr(error, "code", wall)), 100) if wall or isinstance(error, ToolError) else None,
+            "code": _text(str(getattr(error, "code", wall)), 100)
+            if wall or isinstance(error, ToolError)
+            else None,
             "message": _text(_message(error), _MESSAGE_CHARS),
             "line": line,
             "excerpt": source.excerpt(code, line),
@@ -159,7 +170,9 @@ def _message(error: BaseException) -> str:
     try:
         text = str(error)
         if isinstance(error, BaseExceptionGroup):
-            text += ": " + "; ".join(f"{type(inner).__name__}: {_message(inner)}" for inner in error.exceptions[:5])
-    except Exception:
+            text += ": " + "; ".join(
+                f"{type(inner).__name__}: {_message(inner)}" for inner in error.exceptions[:5]
+            )
+    except Exception:  # noqa: BLE001 -- the program's own __str__
         return "(its text could not be made)"
     return text

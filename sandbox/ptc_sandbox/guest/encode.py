@@ -77,7 +77,9 @@ def _scalar(value: object, path: str) -> Any:
     if isinstance(value, float):
         return _finite(float.__float__(value), path)
     name = type(value).__name__
-    hint = _HINTS.get(name) or ("use dataclasses.asdict(…)" if hasattr(type(value), "__dataclass_fields__") else None)
+    hint = _HINTS.get(name) or (
+        "use dataclasses.asdict(…)" if hasattr(type(value), "__dataclass_fields__") else None
+    )
     raise NotJson(f"{path} is a {name}, which JSON cannot carry" + (f": {hint}" if hint else ""))
 
 

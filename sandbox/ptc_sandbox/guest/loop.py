@@ -73,7 +73,12 @@ class ProgramLoop(asyncio.BaseEventLoop):
         """Errors that nobody awaited are the program's own affair; the default would write to a log."""
 
     def create_task(
-        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None, **_: object
+        self,
+        coro: Coroutine[Any, Any, Any],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+        **_: object,
     ) -> ProgramTask:
         self._tasks_made += 1
         ProgramTask._number = self._tasks_made

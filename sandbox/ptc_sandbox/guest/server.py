@@ -86,12 +86,18 @@ class Server:
         self._poll.register(control, select.POLLIN)
 
     def run(self) -> None:
-        while True:
-            for fd, _ in self._poll.poll():
-                if fd != self._control.fileno():
-                    self._reap(fd)
-                elif not self._serve():
-                    return self._kill_all()
+        """Until the host hangs up; then nothing of ours is left, not even an unreaped child."""
+        try:
+            while True:
+                for fd, _ in self._poll.poll():
+                    if fd != self._control.fileno():
+                        self._reap(fd)
+                    elif not self._serve():
+                        return
+        except BrokenPipeError:
+            return  # the host went while we told it something
+        finally:
+            self._kill_all()
 
     def _serve(self) -> bool:
         message = self._control.recv(1 << 12)

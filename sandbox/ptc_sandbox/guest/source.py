@@ -27,5 +27,6 @@ def excerpt(source: str, line: int | None) -> str | None:
         return None
     first, last = max(1, line - _EXCERPT_LINES), min(len(lines), line + _EXCERPT_LINES)
     return "\n".join(
-        f"{'>' if number == line else ' '} {number:4} | {lines[number - 1][:200]}" for number in range(first, last + 1)
+        f"{'>' if number == line else ' '} {number:4} | {lines[number - 1][:200]}"
+        for number in range(first, last + 1)
     )

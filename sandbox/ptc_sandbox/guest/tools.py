@@ -41,7 +41,13 @@ for _kind in (ToolError, ToolDenied, ToolTimeout):
 
 def make_error(answer: dict[str, Any]) -> ToolError:
     """The exception for an answer that is not a result: `{"status", "code", "message"}`."""
-    kind = ToolDenied if answer["status"] == "denied" else ToolTimeout if answer["code"] == "timeout" else ToolError
+    kind = (
+        ToolDenied
+        if answer["status"] == "denied"
+        else ToolTimeout
+        if answer["code"] == "timeout"
+        else ToolError
+    )
     error = kind(answer["message"])
     error.code = answer["code"]
     return error
@@ -90,7 +96,9 @@ class Caller:
         return tool
 
 
-def _bind(name: str, parameters: list[str], args: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
+def _bind(
+    name: str, parameters: list[str], args: tuple[object, ...], named: dict[str, object]
+) -> dict[str, object]:
     """Positional arguments go to the parameters in the order in which the tool declares them."""
     if len(args) > len(parameters):
         raise TypeError(f"{name}() takes {len(parameters)} arguments but {len(args)} were given")
