@@ -1,0 +1,378 @@
+"""Progressive exposure: a tool changes what its run offers, and the exact rules of doing so."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import ptc
+import ptc_tools.experimental
+from ptc.exposure import LiveExposure
+from ptc.toolbox import as_entry
+from ptc_tools.call import Call
+from ptc_tools.context import RunContext
+from tests.ptc.loop_fakes import (
+    AT_ONCE,
+    FakeEndpoint,
+    answer,
+    by_program,
+    function_call,
+    outputs_in,
+    program,
+    program_output,
+)
+
+
+@pytest.fixture(autouse=True)
+def _warned_before() -> Iterator[None]:
+    """The once-per-process warnings have their own test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+        yield
+
+
+@ptc.tool
+def extra(x: int) -> int:
+    """Something more."""
+    return x + 1
+
+
+def plain(x: int) -> int:
+    """Something plain."""
+    return x
+
+
+def changer(change: Callable[[ptc.ToolContext], object], **options: Any) -> Any:
+    """A tool `change` that does something to its run's tools."""
+
+    async def run(context: ptc.ToolContext) -> str:
+        change(context)
+        return "changed"
+
+    return ptc.tool(run, name="change", description="Change the tools.", **options)
+
+
+def runner(endpoint: FakeEndpoint, *tools: Any, **options: Any) -> ptc.Runner:
+    return ptc.Runner(client=endpoint, model="m", tools=tools, retry=AT_ONCE, **options)
+
+
+def change_call(call_id: str = "c1", **fields: Any) -> dict[str, Any]:
+    return function_call("change", call_id, "{}", **fields)
+
+
+def offered(body: dict[str, Any]) -> list[str]:
+    return [tool.get("name") or tool["type"] for tool in body.get("tools", [])]
+
+
+async def run_once(
+    change: Callable[[ptc.ToolContext], object], *more: Any, **options: Any
+) -> tuple[Any, list[str]]:
+    """(the call's output, what the request after it offered)."""
+    endpoint = FakeEndpoint([change_call()], [answer()])
+    await runner(endpoint, changer(change), *more, **options).run("go")
+    return outputs_in(endpoint.bodies[1])["c1"], offered(endpoint.bodies[1])
+
+
+async def test_an_added_tool_is_offered_from_the_next_request_of_the_same_run() -> None:
+    """And can be called then."""
+    endpoint = FakeEndpoint([change_call()], [function_call("extra", "c2", {"x": 1})], [answer()])
+    await runner(endpoint, changer(lambda ctx: ctx.add_tools(extra))).run("go")
+    assert [offered(body) for body in endpoint.bodies] == [
+        ["change"],
+        ["change", "extra"],
+        ["change", "extra"],
+    ]
+    assert outputs_in(endpoint.bodies[2])["c2"] == 2
+
+
+async def test_calls_already_in_the_batch_still_run() -> None:
+    """The model asked for them when they were offered."""
+    done = asyncio.Event()
+
+    @ptc.tool
+    async def later(x: int) -> int:
+        """Wait until the tool was removed."""
+        await done.wait()
+        return x
+
+    def remove(ctx: ptc.ToolContext) -> None:
+        ctx.remove_tools("later")
+        done.set()
+
+    endpoint = FakeEndpoint([function_call("later", "a"), change_call("b")], [answer()])
+    await runner(endpoint, changer(remove), later).run("go")
+    assert outputs_in(endpoint.bodies[1])["a"] == 1
+    assert offered(endpoint.bodies[1]) == ["change"]
+
+
+async def test_a_call_in_the_batch_to_a_tool_that_is_only_now_added_does_not_run() -> None:
+    """It was not offered when the model asked."""
+    endpoint = FakeEndpoint([change_call("a"), function_call("extra", "b")], [answer()])
+    await runner(endpoint, changer(lambda ctx: ctx.add_tools(extra))).run("go")
+    assert outputs_in(endpoint.bodies[1])["b"]["error"]["type"] == "unknown_tool"
+
+
+async def test_a_batch_with_a_duplicate_adds_nothing() -> None:
+    """All or nothing."""
+    twin = ptc.tool(lambda: None, name="extra", description="Another.")
+    output, tools = await run_once(lambda ctx: ctx.add_tools([plain, extra, twin]))
+    assert output["error"]["type"] == "tool_error"
+    assert tools == ["change"]
+
+
+async def test_the_same_object_again_is_no_change() -> None:
+    """A tool, and a plain callable too."""
+
+    def twice(ctx: ptc.ToolContext) -> None:
+        ctx.add_tools([extra, plain])
+        ctx.add_tools(extra)
+        ctx.add_tools([plain, plain])
+        assert ctx.tools is not None
+        assert len(ctx.tools) == 3
+
+    output, tools = await run_once(twice)
+    assert output == "changed"
+    assert tools == ["change", "extra", "plain"]
+
+
+async def test_a_plain_callable_of_the_runner_is_known_again() -> None:
+    """It became a tool when the runner was made; adding it once more is still the same."""
+    output, tools = await run_once(lambda ctx: ctx.add_tools(plain), plain)
+    assert (output, tools) == ("changed", ["change", "plain"])
+
+
+async def test_another_object_of_a_name_that_is_taken_is_a_value_error() -> None:
+    """The model could not tell them apart."""
+
+    def clash(ctx: ptc.ToolContext) -> None:
+        with pytest.raises(ValueError, match="extra"):
+            ctx.add_tools(ptc.tool(lambda: None, name="extra"))
+
+    assert await run_once(clash, extra) == ("changed", ["change", "extra"])
+
+
+async def test_tools_are_removed_by_name_tool_or_callable() -> None:
+    """And what is not offered is passed over."""
+
+    def remove(ctx: ptc.ToolContext) -> None:
+        ctx.remove_tools("nobody")
+        ctx.remove_tools(["one", extra, plain])
+
+    one = ptc.tool(lambda: None, name="one")
+    assert await run_once(remove, one, extra, plain) == ("changed", ["change"])
+
+
+async def test_a_tool_is_removed_by_its_own_function() -> None:
+    """The callable that the tool was made from names it."""
+    assert await run_once(lambda ctx: ctx.remove_tools(extra.function), extra) == ("changed", ["change"])
+
+
+@pytest.mark.parametrize("thing", [7, None, object()])
+async def test_what_is_not_a_tool_is_a_type_error(thing: Any) -> None:
+    """In both helpers."""
+
+    def wrong(ctx: ptc.ToolContext) -> None:
+        with pytest.raises(TypeError):
+            ctx.add_tools(thing)
+        with pytest.raises(TypeError):
+            ctx.add_tools([extra, thing])
+        with pytest.raises(TypeError):
+            ctx.remove_tools(thing)
+
+    assert await run_once(wrong) == ("changed", ["change"])
+
+
+async def test_a_change_of_a_tool_that_fails_is_rolled_back() -> None:
+    """Additions and removals, each to its place; changes of others stay."""
+
+    def change(ctx: ptc.ToolContext) -> None:
+        ctx.remove_tools("one")
+        ctx.add_tools(extra)
+        raise ValueError("too bad")
+
+    @ptc.tool
+    def other(context: ptc.ToolContext) -> str:
+        """Change too."""
+        context.add_tools(plain)
+        return ""
+
+    one = ptc.tool(lambda: None, name="one", description="One.")
+    endpoint = FakeEndpoint([change_call("a"), function_call("other", "b", "{}")], [answer()])
+    await runner(endpoint, changer(change), one, other).run("go")
+    assert offered(endpoint.bodies[1]) == ["change", "one", "other", "plain"]
+
+
+async def test_parallel_changes_lose_nothing() -> None:
+    """From threads as well: sync tools run in them."""
+    many = {n: ptc.tool(lambda: None, name=f"t{n}", description="One of many.") for n in range(30)}
+
+    @ptc.tool
+    def load(n: int, context: ptc.ToolContext) -> int:
+        """Load one."""
+        context.add_tools(many[n])
+        return n
+
+    calls = [function_call("load", f"c{n}", {"n": n}) for n in many]
+    endpoint = FakeEndpoint(calls, [answer()])
+    await runner(endpoint, load).run("go")
+    assert sorted(offered(endpoint.bodies[1])) == sorted(["load", *(f"t{n}" for n in many)])
+
+
+async def test_each_run_starts_from_the_initial_set_and_the_list_of_the_caller_is_left_alone() -> None:
+    """One run's changes are nobody else's."""
+    tools = [changer(lambda ctx: ctx.add_tools(extra))]
+    endpoint = FakeEndpoint([change_call()], [answer()], [answer()])
+    face = runner(endpoint, *tools)
+    await face.run("go")
+    await face.run("go")
+    assert offered(endpoint.bodies[2]) == ["change"]
+    assert len(tools) == 1
+
+
+async def test_the_live_list_shows_every_change_at_once() -> None:
+    """By whoever made it."""
+    seen: list[Any] = []
+
+    def change(ctx: ptc.ToolContext) -> None:
+        live = ctx.tools
+        assert live is not None
+        seen.append(len(live))
+        ctx.add_tools(extra)
+        seen.append(len(live))
+        assert extra in live
+        assert "extra" in live
+
+    await run_once(change)
+    assert seen == [1, 2]
+
+
+async def test_outside_a_run_there_is_no_list_and_both_helpers_refuse() -> None:
+    """An invoker alone has no model to offer anything to."""
+    told: list[Any] = []
+
+    def change(ctx: ptc.ToolContext) -> None:
+        told.append(ctx.tools)
+        for helper in (ctx.add_tools, ctx.remove_tools):
+            with pytest.raises(RuntimeError, match="inside a run"):
+                helper(extra)
+
+    await ptc.Invoker([changer(change)]).invoke(Call("c1", "change", "{}"), RunContext("run_1"))
+    assert told == [None]
+
+
+def test_each_helper_warns_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a class and an id that can be filtered."""
+    monkeypatch.setattr(ptc_tools.experimental, "_warned", set())
+    exposure = LiveExposure([], programs=None)
+    call = Call("c1", "change", "{}")
+    context = ptc.ToolContext(RunContext("r", exposure=exposure), call, lambda *_: None)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            context.add_tools(extra)
+            context.remove_tools(extra)
+    assert [warning.category for warning in caught] == [ptc.ExperimentalWarning] * 2
+    assert issubclass(ptc.ExperimentalWarning, UserWarning)
+    assert all("[PROGRESSIVE_TOOLS]" in str(warning.message) for warning in caught)
+
+
+# Programs
+
+
+@ptc.tool(allowed_callers=["programmatic"])
+def for_programs(x: int) -> int:
+    """For programs alone."""
+    return x
+
+
+def local_call(caller_id: str | None = None) -> tuple[LiveExposure, Call]:
+    exposure = LiveExposure([as_entry(extra)], programs="local")
+    return exposure, Call("c1", "change", "{}", ptc.Program(caller_id) if caller_id else ptc.Direct())
+
+
+def test_a_tool_that_a_local_program_called_changes_nothing() -> None:
+    """The program's tools are fixed, and nothing that it reaches may widen them."""
+    exposure, call = local_call("run_program_1")
+    for change in (exposure.add, exposure.remove):
+        with pytest.raises(RuntimeError, match="local program"):
+            change(call, plain)
+    assert len(exposure.entries) == 1
+
+
+def test_a_tool_that_only_local_programs_could_call_is_not_added() -> None:
+    """It would be offered to nobody."""
+    exposure, call = local_call()
+    with pytest.raises(RuntimeError, match="only programs could call"):
+        exposure.add(call, for_programs)
+
+
+async def test_a_tool_that_a_hosted_program_called_may_change_tools() -> None:
+    """As one that the model called."""
+    endpoint = FakeEndpoint([program(), change_call(caller=by_program())], [program_output(), answer()])
+    change = changer(lambda ctx: ctx.add_tools(for_programs), allowed_callers=["programmatic"])
+    await runner(endpoint, change, programs="hosted").run("go")
+    assert offered(endpoint.bodies[1]) == ["change", "for_programs", "programmatic_tool_calling"]
+
+
+async def test_what_an_open_program_may_call_stays_on_the_wire_and_is_denied() -> None:
+    """The service refuses a continuation without it; the removal holds all the same."""
+    both = ptc.tool(
+        lambda: 1, name="both", allowed_callers=["programmatic"], output_schema={"type": "integer"}
+    )
+    endpoint = FakeEndpoint(
+        [program(), change_call("a")],
+        [function_call("both", "b", "{}", caller=by_program())],
+        [program_output(), answer("mid", phase="commentary")],
+        [answer()],
+    )
+    await runner(endpoint, changer(lambda ctx: ctx.remove_tools("both")), both, programs="hosted").run("go")
+    assert "both" in offered(endpoint.bodies[1])
+    assert outputs_in(endpoint.bodies[2])["b"]["error"]["type"] == "unknown_tool"
+    assert "both" not in offered(endpoint.bodies[3])
+
+
+async def test_the_programs_tool_is_not_removed_while_a_program_is_open() -> None:
+    """Its continuation would be refused; afterwards it may go, and come back."""
+    tool: Any = {"type": "programmatic_tool_calling"}
+    told: list[str] = []
+
+    def change(ctx: ptc.ToolContext) -> None:
+        try:
+            ctx.remove_tools(tool)
+        except RuntimeError as error:
+            told.append(str(error))
+
+    endpoint = FakeEndpoint([program(), change_call("a")], [program_output(), change_call("b")], [answer()])
+    await runner(endpoint, changer(change), programs="hosted").run("go")
+    assert told == ["programmatic_tool_calling cannot be removed while a program is open"]
+    assert [tool["type"] in offered(body) for body in endpoint.bodies] == [True, True, False]
+
+
+async def test_other_hosted_tools_are_added_and_removed_too() -> None:
+    """By their definition or by their type."""
+    search: Any = {"type": "web_search"}
+
+    def change(ctx: ptc.ToolContext) -> None:
+        ctx.add_tools({"type": "code_interpreter", "container": {"type": "auto"}})
+        ctx.remove_tools("web_search")
+
+    assert await run_once(change, search) == ("changed", ["change", "code_interpreter"])
+
+
+async def test_removing_every_tool_leaves_no_call_unanswered() -> None:
+    """The batch is answered, the next request offers nothing, and a call to what was is denied."""
+
+    def change(ctx: ptc.ToolContext) -> None:
+        assert ctx.tools is not None
+        ctx.remove_tools(list(ctx.tools))
+
+    calls = [change_call("a"), function_call("extra", "b")]
+    endpoint = FakeEndpoint(calls, [function_call("extra", "c")], [answer()])
+    await runner(endpoint, changer(change), extra).run("go")
+    assert set(outputs_in(endpoint.bodies[1])) == {"a", "b"}
+    assert "tools" not in endpoint.bodies[1]
+    assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"

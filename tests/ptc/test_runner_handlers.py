@@ -1,0 +1,245 @@
+"""Calls that are not functions: handled by what the application registered, or answered with an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ptc
+from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, by_program, function_call, program
+
+CUSTOM = {"type": "custom_tool_call", "id": "ct", "call_id": "c1", "name": "grep", "input": "needle"}
+SHELL = {
+    "type": "shell_call",
+    "id": "sh",
+    "call_id": "c1",
+    "action": {"commands": ["ls"], "max_output_length": 100},
+    "status": "in_progress",
+}
+LOCAL_SHELL = {
+    "type": "local_shell_call",
+    "id": "ls",
+    "call_id": "c1",
+    "action": {"command": ["ls"]},
+    "status": "in_progress",
+}
+PATCH = {
+    "type": "apply_patch_call",
+    "id": "ap",
+    "call_id": "c1",
+    "operation": {"type": "delete_file", "path": "a"},
+    "status": "in_progress",
+}
+APPROVAL = {
+    "type": "mcp_approval_request",
+    "id": "mr_1",
+    "server_label": "s",
+    "name": "drop",
+    "arguments": "{}",
+}
+SEARCH = {
+    "type": "tool_search_call",
+    "id": "ts",
+    "call_id": "c1",
+    "execution": "client",
+    "arguments": {"query": "x"},
+    "status": "completed",
+}
+COMPUTER = {
+    "type": "computer_call",
+    "id": "cc",
+    "call_id": "c1",
+    "action": {"type": "screenshot"},
+    "status": "completed",
+}
+
+
+def runner(endpoint: FakeEndpoint, *tools: Any, **options: Any) -> ptc.Runner:
+    return ptc.Runner(client=endpoint, model="m", tools=tools, retry=AT_ONCE, **options)
+
+
+async def answered(call: dict[str, Any], *tools: Any, **options: Any) -> dict[str, Any]:
+    """The output item that a call got."""
+    endpoint = FakeEndpoint([call], [answer()])
+    await runner(endpoint, *tools, **options).run("go")
+    (output,) = endpoint.inputs[1][2:]
+    return output
+
+
+async def test_a_custom_tool_gets_its_text() -> None:
+    """And gives text back; the definition goes out as it is."""
+    definition: Any = {"type": "custom", "name": "grep", "description": "Find.", "format": {"type": "text"}}
+    endpoint = FakeEndpoint([CUSTOM], [answer()])
+    await runner(endpoint, ptc.client_tool(definition, lambda input: f"found {input}")).run("go")
+    assert endpoint.bodies[0]["tools"] == [definition]
+    assert endpoint.inputs[1][2] == {
+        "type": "custom_tool_call_output",
+        "call_id": "c1",
+        "output": "found needle",
+    }
+
+
+async def test_a_shell_call_is_answered_by_its_handler() -> None:
+    """With the list of outputs, or with a text for stdout."""
+    shell = ptc.client_tool({"type": "shell"}, lambda request: f"ran {request['action']['commands']}")
+    assert await answered(SHELL, shell) == {
+        "type": "shell_call_output",
+        "call_id": "c1",
+        "output": [{"stdout": "ran ['ls']", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+        "max_output_length": 100,
+    }
+
+
+async def test_patches_and_local_shells_are_answered_by_their_handlers() -> None:
+    """Each in the form of its own item."""
+    patch = ptc.client_tool({"type": "apply_patch"}, lambda request: f"{request['operation']['type']} done")
+    expected = {
+        "type": "apply_patch_call_output",
+        "call_id": "c1",
+        "status": "completed",
+        "output": "delete_file done",
+    }
+    assert await answered(PATCH, patch) == expected
+    shell = ptc.client_tool({"type": "local_shell"}, lambda request: "ok")
+    assert await answered(LOCAL_SHELL, shell) == {
+        "type": "local_shell_call_output",
+        "id": "c1",
+        "output": "ok",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "approve"), [(True, True), (False, False), ("too dangerous", False), (1, False)]
+)
+async def test_only_a_plain_true_approves_a_remote_call(given: Any, approve: bool) -> None:
+    """Anything else is a no."""
+    server: Any = {
+        "type": "mcp",
+        "server_label": "s",
+        "server_url": "https://mcp.example",
+        "require_approval": "always",
+    }
+    output = await answered(APPROVAL, ptc.client_tool(server, lambda request: given))
+    assert (output["type"], output["approval_request_id"], output["approve"]) == (
+        "mcp_approval_response",
+        "mr_1",
+        approve,
+    )
+    assert output.get("reason") == (given if isinstance(given, str) else None)
+
+
+async def test_a_search_gives_the_definitions_that_were_found() -> None:
+    """Client mode: we send the result and echo the call id."""
+    found = [{"type": "function", "name": "rare"}]
+    search = ptc.client_tool({"type": "tool_search", "execution": "client"}, lambda request: found)
+    assert await answered(SEARCH, search) == {
+        "type": "tool_search_output",
+        "call_id": "c1",
+        "execution": "client",
+        "status": "completed",
+        "tools": found,
+    }
+
+
+async def test_a_computer_call_gets_its_screenshot() -> None:
+    """The one thing that its output can carry."""
+    shot = {"type": "computer_screenshot", "image_url": "data:image/png;base64,"}
+    computer = ptc.client_tool({"type": "computer"}, lambda request: shot)
+    assert await answered(COMPUTER, computer) == {
+        "type": "computer_call_output",
+        "call_id": "c1",
+        "output": shot,
+    }
+
+
+async def test_a_computer_call_without_a_handler_is_an_error_that_says_so() -> None:
+    """There is no way to say on the wire that it failed."""
+    with pytest.raises(ptc.RemoteProtocolError, match="screenshot"):
+        await answered(COMPUTER)
+
+
+@pytest.mark.parametrize("call", [CUSTOM, SHELL, LOCAL_SHELL, PATCH, APPROVAL, SEARCH])
+async def test_without_a_handler_each_call_is_answered_with_a_clear_error(call: dict[str, Any]) -> None:
+    """Never a made-up result, never silence."""
+    output = await answered(call)
+    kind = output["type"]
+    if kind == "mcp_approval_response":
+        assert output["approve"] is False
+        assert "no handler" in output["reason"]
+    elif kind == "tool_search_output":
+        assert output["tools"] == []
+    elif kind == "apply_patch_call_output":
+        assert (output["status"], "no handler" in output["output"]) == ("failed", True)
+    elif kind == "shell_call_output":
+        assert output["output"][0]["outcome"]["exit_code"] == 1
+    else:
+        assert "no handler" in output["output"]
+
+
+async def test_the_caller_of_other_calls_goes_back_too() -> None:
+    """Custom, shell and patch calls may come from a program."""
+    for call in (CUSTOM, SHELL, PATCH):
+        owned = {**call, "caller": by_program(extra=None)}
+        endpoint = FakeEndpoint([program(), owned], [answer()])
+        await runner(endpoint, programs="hosted").run("go")
+        assert endpoint.inputs[1][3]["caller"] == by_program(extra=None)
+
+
+async def test_a_program_calls_a_custom_tool_only_where_it_is_allowed() -> None:
+    """`allowed_callers` holds for them as for functions."""
+    calls: list[str] = []
+    for callers, ran in ((None, 0), (["programmatic"], 1)):
+        calls.clear()
+        definition: Any = {"type": "custom", "name": "grep"}
+        if callers:
+            definition["allowed_callers"] = callers
+        tool = ptc.client_tool(definition, lambda input: calls.append(input) or "ok")
+        endpoint = FakeEndpoint([program(), {**CUSTOM, "caller": by_program()}], [answer()])
+        await runner(endpoint, tool, programs="hosted").run("go")
+        assert len(calls) == ran
+
+
+async def test_a_name_means_nothing_without_its_kind() -> None:
+    """A custom call does not reach a function of that name, nor the other way round."""
+    ran: list[str] = []
+
+    @ptc.tool(strict=False)
+    def grep(input: str) -> str:
+        """Find."""
+        ran.append("function")
+        return ""
+
+    output = await answered(CUSTOM, grep)
+    assert "no handler for custom tool 'grep'" in output["output"]
+    custom = ptc.client_tool({"type": "custom", "name": "grep"}, lambda input: ran.append("custom"))
+    output = await answered(function_call("grep", arguments={"input": "x"}), custom)
+    assert "unknown_tool" in output["output"]
+    shell = ptc.client_tool({"type": "shell"}, lambda request: ran.append("shell"))
+    output = await answered(function_call("shell_call", arguments={"request": {}}), shell)
+    assert "unknown_tool" in output["output"]
+    assert ran == []
+
+
+async def test_handlers_are_on_the_one_path() -> None:
+    """Policy, audit and failures are those of every other call."""
+
+    class Nobody:
+        async def authorize(self, principal: Any, tool: Any, arguments: Any, caller: Any) -> Any:
+            return ptc.Denied("not_authorized", f"{principal} may not use {tool.name}")
+
+    shell = ptc.client_tool({"type": "shell"}, lambda request: "never")
+    output = await answered(SHELL, shell, policy=Nobody(), principal="ann")
+    assert output["output"][0]["stderr"] == "ann may not use shell_call"
+
+
+def test_handlers_are_registered_for_what_they_can_answer() -> None:
+    """Functions have tools; hosted tools have no handler."""
+    for kind in ("function", "web_search", None):
+        with pytest.raises(ptc.RegistrationError):
+            ptc.client_tool({"type": kind}, lambda request: None)
+    with pytest.raises(ptc.RegistrationError, match="client_tool"):
+        runner(FakeEndpoint(), {"type": "custom", "name": "x"})
+    one, two = (ptc.client_tool({"type": "shell"}, lambda request: None) for _ in range(2))
+    with pytest.raises(ptc.DuplicateTool):
+        runner(FakeEndpoint(), one, two)

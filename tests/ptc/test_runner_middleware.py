@@ -1,0 +1,169 @@
+"""Middleware in a run: around every call whatever its caller, and able to end the run."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import ptc
+from ptc.history import orphans
+from tests.ptc.loop_fakes import (
+    AT_ONCE,
+    FakeEndpoint,
+    answer,
+    by_program,
+    function_call,
+    outputs_in,
+    program,
+    program_output,
+)
+
+RAN: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    RAN.clear()
+
+
+@ptc.tool(allowed_callers=["direct", "programmatic"])
+async def echo(x: int) -> int:
+    """Give x back."""
+    RAN.append(x)
+    return x
+
+
+def runner(endpoint: FakeEndpoint, *middleware: Any, **options: Any) -> ptc.Runner:
+    options = {"tools": [echo], "programs": "hosted"} | options
+    return ptc.Runner(client=endpoint, model="m", middleware=middleware, retry=AT_ONCE, **options)
+
+
+async def test_middleware_sees_every_call_in_the_documented_order() -> None:
+    """The first is the outermost; programs' calls pass like the model's."""
+    seen: list[str] = []
+
+    def layer(name: str) -> Any:
+        async def pass_on(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+            seen.append(f"{name} in {invocation.call.call_id} {invocation.caller.kind}")
+            outcome = await next(invocation)
+            seen.append(f"{name} out")
+            return outcome
+
+        return pass_on
+
+    endpoint = FakeEndpoint([program(), function_call(caller=by_program())], [program_output(), answer()])
+    await runner(endpoint, layer("outer"), layer("inner")).run("go")
+    assert seen == ["outer in c1 programmatic", "inner in c1 programmatic", "inner out", "outer out"]
+
+
+async def test_middleware_may_answer_change_and_override() -> None:
+    """Without the tool, with other arguments (validated again), or after it."""
+
+    async def meddle(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        match invocation.arguments["x"]:
+            case 1:
+                return ptc.Success(100)
+            case 2:
+                return await next(invocation.with_arguments({"x": 20}))
+            case 3:
+                return await next(invocation.with_arguments({"x": "three"}))
+            case _:
+                outcome = await next(invocation)
+                assert isinstance(outcome, ptc.Success)
+                return replace(outcome, value=400)
+
+    calls = [function_call(call_id=f"c{n}", arguments={"x": n}) for n in (1, 2, 3, 4)]
+    endpoint = FakeEndpoint(calls, [answer()])
+    await runner(endpoint, meddle).run("go")
+    outputs = outputs_in(endpoint.bodies[1])
+    assert (outputs["c1"], outputs["c2"], outputs["c4"]) == (100, 20, 400)
+    assert outputs["c3"]["error"]["type"] == "invalid_arguments"
+    assert sorted(RAN) == [4, 20]
+
+
+def waiting(entered: asyncio.Event, ended: list[str]) -> Any:
+    @ptc.tool
+    async def wait() -> str:
+        """Wait a moment."""
+        entered.set()
+        try:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            ended.append("finished")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return "waited"
+
+    return wait
+
+
+@pytest.mark.parametrize("outcome", [None, ptc.Success(7)])
+async def test_terminating_lets_the_siblings_finish(outcome: Any) -> None:
+    """No further request is made, every call has its output, and the run has a result."""
+    entered, ended = asyncio.Event(), list[str]()
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if invocation.call.name == "echo":
+            await entered.wait()
+            raise ptc.TerminateRun("that will do", outcome=outcome)
+        return await next(invocation)
+
+    endpoint = FakeEndpoint([function_call(call_id="a"), function_call("wait", "b", "{}")])
+    result = await runner(endpoint, stop, tools=[echo, waiting(entered, ended)]).run("go")
+    assert (result.status, result.output_text) == ("terminated", "that will do")
+    assert ended == ["finished"]
+    assert len(endpoint.bodies) == 1
+    assert orphans(result.items) == []
+    outputs = {item["call_id"]: item["output"] for item in result.items if "output" in item}
+    assert outputs["b"] == "waited"
+    assert outputs["a"] == "7" if outcome else "cancelled" in outputs["a"]
+
+
+async def test_failing_cancels_the_siblings() -> None:
+    """They are answered as cancelled, recorded, and the run is an error."""
+    entered, ended = asyncio.Event(), list[str]()
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if invocation.call.name == "echo":
+            await entered.wait()
+            raise ptc.FailRun("forbidden words")
+        return await next(invocation)
+
+    endpoint = FakeEndpoint([function_call(call_id="a"), function_call("wait", "b", "{}")])
+    with pytest.raises(ptc.RunTerminated, match="forbidden words") as error:
+        await runner(endpoint, stop, tools=[echo, waiting(entered, ended)]).run("go")
+    assert ended == ["cancelled"]
+    assert orphans(error.value.items) == []
+    outputs = [item["output"] for item in error.value.items if item["type"] == "function_call_output"]
+    assert all("cancelled" in str(output) for output in outputs)
+
+
+async def test_a_tool_may_end_the_run_as_well() -> None:
+    """The same two ways, from inside."""
+
+    @ptc.tool
+    async def finish(text: str) -> str:
+        """Finish with this text."""
+        raise ptc.TerminateRun(text, outcome=ptc.Success(text))
+
+    endpoint = FakeEndpoint([function_call("finish", arguments={"text": "the end"})])
+    result = await runner(endpoint, tools=[finish]).run("go")
+    assert (result.status, result.output_text) == ("terminated", "the end")
+
+
+async def test_other_control_flow_leaves_the_run_with_its_calls_answered() -> None:
+    """An approver may suspend; what it raises comes out as it is."""
+
+    class Suspend(ptc.HostControlFlow):
+        pass
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        raise Suspend
+
+    endpoint = FakeEndpoint([function_call(call_id="a"), function_call(call_id="b")])
+    with pytest.raises(Suspend):
+        await runner(endpoint, stop).run("go")
