@@ -95,7 +95,7 @@ class RunReporter:
         program = self._programs.get(str(data["call_id"]))
         if program is not None:
             result = data.get("result")
-            if program.language == "python":
+            if "result" not in data:  # a local program: the hosted one's output is a text
                 value = data.get("value")
                 result = data.get("output") if value is None else strict_json.dumps(value)
             text = result if isinstance(result, str) else None

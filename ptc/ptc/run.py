@@ -404,7 +404,10 @@ class Run:
         self._context.programs.open(event.call_id)
         self._programs_may_have_started = True
         data: JsonObject = {"call_id": event.call_id, "code": event.code}
-        await self._event("program.started", {**data, "language": "javascript", "where": "hosted"})
+        # The embedded peer's programs are Python, and its fingerprints say that they are its own.
+        ours = str(event.item.get("fingerprint")).startswith("ptc1.")
+        language = "python" if ours else "javascript"
+        await self._event("program.started", {**data, "language": language, "where": "hosted"})
 
     async def _closed(self, event: ProgramClosed) -> None:
         self._context.programs.close(event.call_id)
