@@ -5,8 +5,7 @@ Importing this package loads nothing: the guest side is imported by processes th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # the fork server imports this package before it may load typing
 if TYPE_CHECKING:
     from ptc_sandbox.codeact import CodeAct, code_tool
     from ptc_sandbox.confine import Confinement

@@ -25,7 +25,11 @@ from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken
 from ptc_tools.call import JsonObject
 
-_BOOT = "import sys; sys.path[:0] = sys.argv[2:]; from ptc_sandbox.guest.server import main; main(int(sys.argv[1]))"
+_BOOT = (
+    "import sys; sys.path[:0] = sys.argv[2:];"
+    "from ptc_sandbox.guest.guards_identity import install; install();"  # before anything else is loaded
+    "from ptc_sandbox.guest.server import main; main(int(sys.argv[1]))"
+)
 
 
 _PATIENCE = 5.0

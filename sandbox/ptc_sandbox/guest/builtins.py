@@ -6,17 +6,22 @@ programs may not use exists and says so when it is called.
 
 from __future__ import annotations
 
+import asyncio
 import builtins
+import contextlib
 import importlib
+import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from ptc_sandbox.guest import policy
+from ptc_sandbox.guest import policy, policy_errors
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.facades import build, table
 from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards import Guards
+from ptc_sandbox.guest.guards_identity import IdentityUnavailable, identity, is_installed, numbers, seal
 from ptc_sandbox.guest.guards_types import type_stand_in
 from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
 from ptc_sandbox.guest.policy_names import REFUSED_BUILTINS, words
@@ -25,6 +30,41 @@ _AS_THEY_ARE: Final = words("""abs aiter all anext any ascii bin bool bytearray 
 divmod enumerate filter float format frozenset hash hex int isinstance issubclass iter len list map max min next object
 oct ord pow property range repr reversed round set slice sorted staticmethod str sum super tuple zip
 True False None Ellipsis NotImplemented __debug__""")
+
+_LOADED_LATE: Final = (
+    *(
+        "_strptime",
+        "unicodedata",
+        "encodings.idna",
+        "encodings.punycode",
+        "encodings.utf_16",
+        "encodings.utf_32",
+    ),
+    *(
+        "encodings.latin_1",
+        "encodings.ascii",
+        "encodings.cp1252",
+        "encodings.unicode_escape",
+        "encodings.hex_codec",
+    ),
+    *("encodings.utf_8_sig", "encodings.raw_unicode_escape", "encodings.rot_13", "encodings.base64_codec"),
+    *(
+        "_pydecimal",
+        "_pylong",
+        "decimal",
+        "numbers",
+        "traceback",
+        "linecache",
+        "warnings",
+        "tokenize",
+        "stringprep",
+    ),
+    *("html.entities", "ipaddress", "annotationlib", "string.templatelib", "locale", "calendar", "reprlib"),
+)
+"""Modules that the interpreter or the standard library loads on first use, too late behind the kernel wall."""
+
+_USERS_OF_ID: Final = ("pprint", "reprlib")
+"""Modules that sort or print by `id(…)`."""
 
 _EXCEPTIONS: Final = {
     name: value
@@ -60,9 +100,37 @@ def make_globals(
         policy.OWN: guards.own,
         policy.CLASSES: guards.classes,
         policy.TYPE: type,
+        policy.ID: id,
     }
     namespace.update(tools)
+    numbers.restart()
     return namespace
+
+
+def prepare() -> None:
+    """Make a process fit to run programs; to be called once, in the fork server, before any is forked.
+
+    Loads what programs may import and what the interpreter would load late, sets the zone to UTC, and closes
+    the classes that programs can reach against change. Addresses are out of reprs and hashes since
+    `guards_identity.install`, which has to come before everything else and is required here.
+    """
+    if not is_installed():
+        raise IdentityUnavailable("guards_identity.install() comes first, before anything else is imported")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    for module in (*table.modules(), *_LOADED_LATE):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    for module in _USERS_OF_ID:
+        importlib.import_module(module).id = identity  # type: ignore[attr-defined]
+    asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
+    seal(
+        value
+        for module in table.modules()
+        for name in table.members(module) or ()
+        if isinstance(value := getattr(sys.modules[module], name, None), type)
+    )
+    seal(vars(policy_errors).values())
 
 
 def _guarded(guards: Guards) -> dict[str, Callable[..., Any]]:
@@ -73,7 +141,7 @@ def _guarded(guards: Guards) -> dict[str, Callable[..., Any]]:
         **made,
         "vars": _plainly(guards.vars, "vars"),
         "dir": _plainly(guards.dir, "dir"),
-        "id": _Numbers().number,
+        "id": identity,
     }
 
 
@@ -119,20 +187,6 @@ def _print(environment: Environment) -> Callable[..., None]:
 
 def _exit(code: object = None) -> NoReturn:
     raise SystemExit(code)
-
-
-class _Numbers:
-    """`id` for programs: numbers in the order of asking, where the real one gives addresses."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[int, tuple[int, Any]] = {}
-
-    def number(self, obj: object, /) -> int:
-        """A number for `obj`, which is kept alive so that no other object gets it."""
-        found = self._numbers.get(id(obj))
-        if found is None:
-            found = self._numbers[id(obj)] = (len(self._numbers) + 1, obj)
-        return found[0]
 
 
 def _import_for_the_interpreter(name: str) -> object:

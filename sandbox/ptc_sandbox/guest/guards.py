@@ -18,7 +18,7 @@ from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards_format import safe_format, safe_format_map
-from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, known
+from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, know
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import Rule, load_rule, store_rule
 
@@ -46,7 +46,7 @@ class Guards:
 
     def __init__(self, environment: Environment, namespace: dict[str, Any]) -> None:
         self.environment = environment
-        self.classes: set[type] = set()
+        self.classes: dict[int, type] = {}
         self.bases: set[type] = set(_BASES)
         self._namespace = namespace
         self.own = self._make_own()
@@ -64,9 +64,13 @@ class Guards:
 
     def adopt(self, cls: type) -> type:
         """The class belongs to the program: its private attributes are the program's."""
-        self.classes.add(cls)
-        known.add(cls)
+        self.classes[id(cls)] = cls
+        know(cls)
         return cls
+
+    def owns_class(self, cls: type) -> bool:
+        """Whether the program defined this class."""
+        return id(cls) in self.classes
 
     # -- whose is it ---------------------------------------------------------------------------------
 
@@ -75,7 +79,7 @@ class Guards:
 
         def own(obj: Any, name: str) -> Any:
             """`obj`, if the program defined it; else RefusedAttribute."""
-            if type(obj) in classes or owns(obj, name):
+            if id(type(obj)) in classes or owns(obj, name):
                 return obj
             raise RefusedAttribute(
                 f"The attribute {name} of {class_of(obj).__name__} is private: only attributes of the program's own"
@@ -86,14 +90,14 @@ class Guards:
 
     def _owns(self, obj: Any, name: str) -> bool:
         kind = type(obj)
-        if kind in self.classes or kind is types.SimpleNamespace:
+        if id(kind) in self.classes or kind is types.SimpleNamespace:
             return True
         if isinstance(obj, type):
-            return obj in self.classes or (name in names.NAMEDTUPLE and issubclass(obj, tuple))
+            return id(obj) in self.classes or (name in names.NAMEDTUPLE and issubclass(obj, tuple))
         if kind is types.FunctionType:
             return obj.__globals__ is self._namespace
         if kind is super:
-            return _self_class_of(obj) in self.classes
+            return id(_self_class_of(obj)) in self.classes
         return name in names.NAMEDTUPLE and isinstance(obj, tuple)
 
     # -- attributes ----------------------------------------------------------------------------------
@@ -126,16 +130,16 @@ class Guards:
 
     def _init(self, obj: Any, name: str) -> Any:
         if isinstance(obj, type):
-            allowed = not issubclass(obj, _REINITIALISED) or obj in self.classes
+            allowed = not issubclass(obj, _REINITIALISED) or self.owns_class(obj)
         else:
-            allowed = type(obj) is super or type(obj) in self.classes
+            allowed = type(obj) is super or self.owns_class(type(obj))
         if not allowed:
             raise RefusedAttribute("Programs may call __init__ through super() or a class only.")
         return _real_getattr(obj, name)
 
     def _dict(self, obj: Any, name: str) -> Any:
         if isinstance(obj, type):
-            if obj in self.classes:
+            if self.owns_class(obj):
                 own = type.__getattribute__(obj, "__dict__")
                 return types.MappingProxyType({key: own[key] for key in own if not names.is_dunder(key)})
         elif self._owns(obj, name) and type(obj) is not super:
@@ -262,7 +266,7 @@ class Guards:
 
     def _check_base(self, base: Any, bases: tuple[Any, ...]) -> None:
         if isinstance(base, type):
-            if base not in self.classes and base not in self.bases:
+            if not self.owns_class(base) and base not in self.bases:
                 self._refuse_base(class_name(base))
         elif isinstance(base, _ALIASES):
             for behind in base.__mro_entries__(bases):

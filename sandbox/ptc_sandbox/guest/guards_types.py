@@ -76,18 +76,23 @@ METACLASSES = {type_stand_in: type, abc_meta_stand_in: abc.ABCMeta, enum_meta_st
 
 _UNKNOWN_BUILTINS = frozenset(("type", "super", "memoryview"))
 
-known: set[type] = {
-    value
-    for name, value in vars(builtins).items()
-    if isinstance(value, type) and name not in _UNKNOWN_BUILTINS
-} | {type(None), type(...), type(NotImplemented), type({}.keys()), type({}.values()), type({}.items())}
-"""Types that programs may hold as they are: harmless to call. Those of the program itself are added."""
+_known: dict[int, type] = {}
+"""By address, since hashing a type is dear where hashes are numbers (`guards_identity`)."""
+
+
+def know(*kinds: object) -> None:
+    """Programs may hold these types as they are: they are harmless to call. Other values are passed over."""
+    _known.update((id(kind), kind) for kind in kinds if isinstance(kind, type))
+
+
+know(*(value for name, value in vars(builtins).items() if name not in _UNKNOWN_BUILTINS))
+know(*(type(value) for value in (None, ..., NotImplemented, {}.keys(), {}.values(), {}.items())))
 
 
 def class_of(value: object) -> type:
     """`type(value)` for programs."""
     kind = type(value)
-    if kind in known:
+    if id(kind) in _known:
         return kind
     if isinstance(value, type):
         return type_stand_in  # type: ignore[no-any-return]

@@ -36,8 +36,9 @@ FILENAME: Final = "<program>"
 RESULT: Final = ".value"
 ATTRIBUTE: Final = ".attribute"  # guard: (object, name) → the attribute
 OWN: Final = ".own"  # guard: (object, name) → the object, if the program defined it
-CLASSES: Final = ".classes"  # the set of classes that the program defined
+CLASSES: Final = ".classes"  # the classes that the program defined, by address
 TYPE: Final = ".type"  # the real `type`
+ID: Final = ".id"  # the real `id`
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,10 +573,10 @@ def _insert_entry_check(node: ast.FunctionDef | ast.AsyncFunctionDef, in_plain_c
     test = (
         "_type(self) is __class__ or _own(self, '_')"
         if in_plain_class
-        else "_type(self) in _classes or _own(self, '_')"
+        else "_id(_type(self)) in _classes or _own(self, '_')"
     )
     check = ast.parse(test).body[0]
-    real = {"_type": TYPE, "_own": OWN, "_classes": CLASSES}
+    real = {"_type": TYPE, "_id": ID, "_own": OWN, "_classes": CLASSES}
     for part in ast.walk(check):
         if isinstance(part, ast.Name):
             part.id = real.get(part.id, part.id)

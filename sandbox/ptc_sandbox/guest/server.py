@@ -25,7 +25,7 @@ from ptc_sandbox.confine import (
     leave_namespaces,
     prepare,
 )
-from ptc_sandbox.guest import child, warm
+from ptc_sandbox.guest import builtins, child, warm
 
 CHANNEL_FD = 3
 """The one descriptor that a child has."""
@@ -42,6 +42,7 @@ def main(control_fd: int) -> None:
     resources = Resources(**config["resources"])
     try:
         reports = enter_namespaces(confinement)
+        builtins.prepare()
         warm.warm()
         sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
         gc.collect()

@@ -13,7 +13,8 @@ from typing import Any, Final
 from ptc_sandbox.guest.facades import chance, classes, clock, functional, table, text
 from ptc_sandbox.guest.facades.module import Facade, facade
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_types import known
+from ptc_sandbox.guest.guards_identity import seal_if_installed
+from ptc_sandbox.guest.guards_types import know
 
 _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "abc": classes.abc_members,
@@ -75,7 +76,8 @@ def build(module: str, guards: Guards, load: Callable[[str], Facade]) -> Facade:
     bases = (
         members if module == _EVERY_CLASS_IS_A_BASE else set(_BASES.get(module, "").split()) & set(members)
     )
-    known.update(value for value in members.values() if isinstance(value, type))
+    know(*members.values())
+    seal_if_installed(members.values())
     guards.bases.update(members[name] for name in bases if isinstance(members[name], type))
     return facade(module, members, table.REFUSED_MEMBERS.get(module))
 

@@ -256,7 +256,7 @@ def members(guards: Guards) -> dict[str, Any]:
         chosen = Parameters(**parameters)
 
         def decorate(cls: type) -> type:
-            if not isinstance(cls, type) or cls not in guards.classes:
+            if not isinstance(cls, type) or not guards.owns_class(cls):
                 raise TypeError("dataclass() should decorate a class of the program")
             return process(cls, chosen, guards)
 
