@@ -63,8 +63,8 @@ def _plain(value: object, path: str, depth: int) -> Any:
             for key, item in dict.items(value)
         }
     if isinstance(value, (list, tuple)):
-        base = list if isinstance(value, list) else tuple
-        return [_plain(item, f"{path}[…]" if depth < 3 else path, depth + 1) for item in base.__iter__(value)]
+        items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+        return [_plain(item, f"{path}[…]" if depth < 3 else path, depth + 1) for item in items]
     return _scalar(value, path)
 
 

@@ -11,7 +11,7 @@ import asyncio
 from asyncio import events, tasks
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptc_sandbox.guest.channel import Channel
 from ptc_sandbox.guest.world import World
@@ -35,6 +35,11 @@ class ProgramTask(asyncio.Task[Any]):
 
 class ProgramLoop(asyncio.BaseEventLoop):
     """Runs one program's coroutines. `pending` holds the future of each call that the host has not answered."""
+
+    _scheduled: list[Any]  # BaseEventLoop's heap of timers, soonest first
+    if TYPE_CHECKING:
+
+        def _run_once(self) -> None: ...  # BaseEventLoop's turn of the loop
 
     def __init__(self, channel: Channel) -> None:
         super().__init__()
@@ -73,16 +78,11 @@ class ProgramLoop(asyncio.BaseEventLoop):
         """Errors that nobody awaited are the program's own affair; the default would write to a log."""
 
     def create_task(
-        self,
-        coro: Coroutine[Any, Any, Any],
-        *,
-        name: str | None = None,
-        context: Context | None = None,
-        **_: object,
+        self, coro: Any, *, name: object = None, context: Context | None = None, **_: object
     ) -> ProgramTask:
         self._tasks_made += 1
         ProgramTask._number = self._tasks_made
-        task = ProgramTask(coro, loop=self, name=name or f"Task-{self._tasks_made}", context=context)
+        task = ProgramTask(coro, loop=self, name=str(name or f"Task-{self._tasks_made}"), context=context)
         task._number = self._tasks_made
         return task
 
@@ -146,7 +146,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
                 self._cancel_rest()
         current = tasks.current_task(self)
         if current is not None:
-            tasks._leave_task(self, current)  # type: ignore[attr-defined]
+            tasks._leave_task(self, current)
         try:
             task = self.create_task(coro)
             while not task.done():
@@ -154,7 +154,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
             return task.result()
         finally:
             if current is not None:
-                tasks._enter_task(self, current)  # type: ignore[attr-defined]
+                tasks._enter_task(self, current)
 
     def _cancel_rest(self) -> None:
         """Tasks that nobody awaited end with the program: cancelled, and their calls with them."""
