@@ -1,8 +1,8 @@
 """The kernel wall: what holds a program whose language wall has fallen.
 
 The fork server calls `enter_namespaces` once before it forks, `prepare` once after preloading, and each child
-`Prepared.confine_child` before it reads a byte of a program. The host uses `ptc_sandbox.confine.report`. Importing
-this package costs nothing and works anywhere; calling it needs Linux.
+`Prepared.confine_child` before it reads a byte of a program. The host uses `ptc_sandbox.confine.report`.
+Importing this package costs nothing and works anywhere; calling it needs Linux.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def prepare(confinement: Confinement, resources: Resources) -> Prepared:
 
 
 def confine_child(confinement: Confinement, resources: Resources, channel_fd: int) -> None:
-    """Confine the calling process, without preparation. The fork server uses `prepare` and `Prepared.confine_child`.
+    """Confine the calling process, without preparation. The fork server uses `prepare` and
+    `Prepared.confine_child`.
 
     The process's parent must be the process that entered the namespaces.
     """

@@ -1,12 +1,13 @@
 """Confining a child: what the fork server computes once, and what each child then does to itself.
 
-`Prepared` is made after preloading, since memory is counted from there. `confine_child` either puts every layer in
-place or raises, and after it only the channel is left; nothing in this module ever loosens a layer for a
-program.
+`Prepared` is made after preloading, since memory is counted from there. `confine_child` either puts every
+layer in place or raises, and after it only the channel is left; nothing in this module ever loosens a layer
+for a program.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -82,8 +83,11 @@ class Prepared:
             os.close(self._ruleset)
 
     def _tie_to_server(self) -> None:
-        """Die with the fork server's main thread. Set after the ids changed, which clears it; and the server
+        """A session of its own, so that no signal to the host's group or terminal reaches it, nor back; and
+        death with the fork server's main thread. Set after the ids changed, which clears it; and the server
         may have died in between, so look."""
+        with contextlib.suppress(PermissionError):  # it leads a group already
+            os.setsid()
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         # From inside a pid namespace a parent outside has the number 0.
         if os.getppid() != (0 if "pid" in self._entered.kinds else self._server):

@@ -231,7 +231,7 @@ class LayerReport:
         )
 
 
-class LayerUnavailable(Exception):  # noqa: N818 - named for what it says, like the host's ConfinementUnavailable
+class LayerUnavailable(Exception):
     """A required layer cannot be had. Raised on the fork server's side, where only the standard library is;
     its `report` crosses to the host, which raises `ConfinementUnavailable` (a `PtcError`) from it."""
 

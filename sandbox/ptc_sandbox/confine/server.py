@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -60,9 +61,10 @@ def leave_namespaces() -> None:
     keeper, _State.keeper = _State.keeper, None
     if keeper is not None:
         pid, line = keeper
-        os.close(line)
-        with contextlib.suppress(ChildProcessError):  # the server's own loop may have reaped it
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # the server's own loop reaped it
+            os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+        os.close(line)
 
 
 def _enter(confinement: Confinement) -> None:
@@ -80,6 +82,7 @@ def _start_keeper(confinement: Confinement) -> tuple[int, int]:
     if pid == 0:
         status = 1
         try:
+            os.close(ours)
             prepared.confine_child(theirs)
             os.read(theirs, 1)
             status = 0

@@ -1,0 +1,176 @@
+"""The host's side of the kernel wall: what this machine enforces, layer by layer, found by attacking it.
+
+`probe` starts throw-away processes and changes nothing in the caller; it is what `ptc doctor` prints. It never
+takes a layer's word: a layer holds when, alone, it stopped every attack that it has to stop.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from ptc_sandbox.confine.attacks import ATTACKS
+from ptc_sandbox.confine.cgroup import find_parent
+from ptc_sandbox.confine.landlock import abi as landlock_abi
+from ptc_sandbox.confine.levels import LAYERS, Confinement, Layer, LayerReport, LayerUnavailable
+from ptc_sandbox.confine.trial import Answer, Outcome, Request
+from ptc_sandbox.errors import ConfinementUnavailable
+
+TOGETHER: Final = "together"
+"""The name of the last report: every layer of the policy at once."""
+
+_BOOT: Final = "import sys; sys.path.insert(0, sys.argv[1]); from ptc_sandbox.confine.trial import main; main()"
+_ROOT: Final = str(Path(__file__).parents[2])
+_PATIENCE_S: Final = 120
+_ORDINARY: Final = 65534
+
+_NOT_TRIED: Final[tuple[Layer, ...]] = ("cgroup",)  # the host's own layer: looked at, not attacked
+
+
+def run_trial(request: Request) -> Answer:
+    """Try one request in a process of its own. RuntimeError with what it said if that process breaks."""
+    finished = subprocess.run(  # noqa: S603 - our own interpreter and our own code
+        [sys.executable, "-s", "-S", "-P", "-c", _BOOT, _ROOT],
+        input=request.to_json(),
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_S,
+        env={"PYTHONHASHSEED": "0", "PATH": os.defpath},
+        check=False,
+    )
+    if finished.returncode:
+        raise RuntimeError(f"the trial ended with {finished.returncode}: {finished.stderr[-2000:]}")
+    return Answer.from_json(finished.stdout)
+
+
+def alone(layer: Layer) -> Confinement:
+    """A policy of one layer, required, and nothing else (but no_new_privs, where the kernel insists on it)."""
+    bare = Confinement(f"{layer} alone")
+    if layer in ("seccomp", "landlock"):
+        bare = dataclasses.replace(bare, no_new_privs="required")
+    return dataclasses.replace(bare, **{layer: "required"})  # type: ignore[arg-type]
+
+
+def probe(confinement: Confinement) -> list[LayerReport]:
+    """What of `confinement` this machine enforces: a report for each layer, and one for all of them together.
+
+    Each layer is tried alone, by every attack that it has to stop; takes a few seconds. A report with
+    `.missing` is a promise that cannot be kept here; `require` raises for it.
+    """
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        baselines = {uid: pool.submit(_possible, uid) for uid in _users()}
+        reports = [pool.submit(_probe_layer, confinement, layer) for layer in LAYERS]
+        together = pool.submit(_probe_together, confinement)
+        possible = {uid: future.result() for uid, future in baselines.items()}
+        results = [report.result() for report in reports]
+        return [*(_judge(confinement, *result, possible) for result in results), together.result()]
+
+
+def require(reports: Iterable[LayerReport]) -> None:
+    """Raise `ConfinementUnavailable` for the first layer that is promised and does not hold."""
+    for report in reports:
+        if report.missing:
+            raise ConfinementUnavailable(report.layer, f"{report.evidence}. {report.advice}".rstrip(" ."))
+
+
+_Trials = dict[int | None, Answer]
+
+
+def _users() -> tuple[int | None, ...]:
+    """As whom to try: as we are, and for root as an ordinary user too, since root is exempt from some limits."""
+    return (None, _ORDINARY) if os.geteuid() == 0 else (None,)
+
+
+def _must_stop(layer: Layer, uid: int | None) -> tuple[str, ...]:
+    as_root = uid is None and os.geteuid() == 0
+    have = landlock_abi()
+    return tuple(
+        name
+        for name, attack in ATTACKS.items()
+        if attack.is_stopped_by(layer, as_root=as_root, landlock_abi=have) and _is_possible_at_all(name)
+    )
+
+
+def _is_possible_at_all(name: str) -> bool:
+    """32-bit calls and x32 exist on x86-64 only."""
+    return os.uname().machine == "x86_64" or name not in ("call_by_x32", "call_by_foreign_architecture")
+
+
+def _possible(uid: int | None) -> dict[str, Outcome]:
+    """What comes of every attack without any confinement; what fails even then proves nothing about a layer."""
+    unconfined = Confinement.none()
+    names = tuple(name for name in ATTACKS if name != "spin")
+    return {
+        outcome.attack: outcome for outcome in run_trial(Request(unconfined, names, as_uid=uid)).outcomes
+    }
+
+
+def _probe_layer(confinement: Confinement, layer: Layer) -> tuple[Layer, _Trials]:
+    if confinement.want(layer) == "off" or layer in _NOT_TRIED:
+        return layer, {}
+    policy = dataclasses.replace(
+        alone(layer),
+        namespace_kinds=confinement.namespace_kinds,
+        landlock_abi=confinement.landlock_abi,
+        uid=confinement.uid,
+    )
+    return layer, {
+        uid: run_trial(Request(policy, _must_stop(layer, uid), as_uid=uid)) for uid in _users()
+    }
+
+
+def _judge(
+    confinement: Confinement, layer: Layer, trials: _Trials, possible: dict[int | None, dict[str, Outcome]]
+) -> LayerReport:
+    want = confinement.want(layer)
+    if layer == "cgroup":
+        try:
+            return find_parent(confinement)[1]
+        except LayerUnavailable as error:
+            return error.report
+    if not trials:
+        return LayerReport(layer, want, False, "off")
+    tried, open_, said = 0, [], ""
+    for uid, answer in trials.items():
+        if answer.unavailable is not None:
+            return dataclasses.replace(answer.unavailable, want=want)
+        said = said or next(report.evidence for report in answer.layers if report.layer == layer)
+        for outcome in answer.outcomes:
+            without = possible[uid].get(outcome.attack)
+            if without is None or not without.stopped or ATTACKS[outcome.attack].fatal:
+                tried += 1
+                open_ += [] if _is_stopped(layer, outcome) else [f"{outcome.attack} ({outcome.how})"]
+    if open_:
+        return LayerReport(layer, want, False, f"{said}; but alone it did not stop {', '.join(open_)}", _REPORT_IT)
+    return LayerReport(layer, want, True, f"{said}; alone it stopped {_attacks(tried)}")
+
+
+_REPORT_IT: Final = "this contradicts what the kernel says of itself: please report it with `ptc doctor --json`"
+
+
+def _attacks(count: int) -> str:
+    return "its one attack" if count == 1 else f"all of {count} attacks" if count else "no attack (none is possible)"
+
+
+def _is_stopped(layer: Layer, outcome: Outcome) -> bool:
+    if layer == "seccomp" and ATTACKS[outcome.attack].fatal:
+        return outcome == Outcome(outcome.attack, "killed", "SIGSYS")
+    return outcome.stopped
+
+
+def _probe_together(confinement: Confinement) -> LayerReport:
+    """Every attack there is against the whole policy, as the host is."""
+    answer = run_trial(Request(confinement, tuple(name for name in ATTACKS if _is_possible_at_all(name))))
+    if answer.unavailable is not None:
+        return LayerReport(TOGETHER, "required", False, f"{confinement.name} cannot be had here", "see above")
+    through = [outcome.attack for outcome in answer.outcomes if not outcome.stopped]
+    stopped = f"{len(answer.outcomes) - len(through)} of {len(answer.outcomes)} attacks stopped"
+    if through:
+        return LayerReport(TOGETHER, "required", False, f"{stopped}; open: {', '.join(through)}", "name a stronger level")
+    return LayerReport(TOGETHER, "required", True, stopped)
