@@ -6,8 +6,10 @@ Nothing in here runs a model or a program; importing it is light.
 from ptc_tools.bounds import Bounds, SearchRange
 from ptc_tools.call import Call, Caller, CallerKind, Direct, JsonObject, JsonValue, Program
 from ptc_tools.catalog import Catalog
+from ptc_tools.compare import Comparison, Reason, compare_schemas
 from ptc_tools.context import OpenPrograms, RunContext, ToolContext
 from ptc_tools.contract import Contract
+from ptc_tools.declaration import Spec, compile_declaration
 from ptc_tools.errors import (
     DuplicateTool,
     HostControlFlow,
@@ -19,10 +21,13 @@ from ptc_tools.errors import (
     RegistrationError,
     ToolCallError,
 )
+from ptc_tools.extension import Extension, Manifest, Offer, offers
 from ptc_tools.fingerprint import toolset_fingerprint
 from ptc_tools.invoke import Invoker
+from ptc_tools.lint import Finding
+from ptc_tools.lock import Lock, LockError
 from ptc_tools.markers import Designer, ProviderConfig, Sensitive
-from ptc_tools.middleware import Invocation, Middleware, Next
+from ptc_tools.middleware import Invocation, Middleware, Next, Retry
 from ptc_tools.mutation import Idempotency, Reconciliation, TransportError
 from ptc_tools.outcome import (
     Cancelled,
@@ -35,7 +40,7 @@ from ptc_tools.outcome import (
     Uncertain,
     error_object,
 )
-from ptc_tools.policy import Approver, GrantRegistered, Policy
+from ptc_tools.policy import Approver, GrantRegistered, Policy, RequireAuthority
 from ptc_tools.provenance import Classification, Provenance, Source, Traced, flatten, join, summarise
 from ptc_tools.record import Recorder
 from ptc_tools.returns import EmptyResult, PartialResult, Unavailable
@@ -52,6 +57,7 @@ __all__ = [
     "Cancelled",
     "Catalog",
     "Classification",
+    "Comparison",
     "Contract",
     "Denied",
     "Designer",
@@ -59,7 +65,9 @@ __all__ = [
     "DuplicateTool",
     "Empty",
     "EmptyResult",
+    "Extension",
     "Failure",
+    "Finding",
     "GrantRegistered",
     "HostControlFlow",
     "Idempotency",
@@ -71,8 +79,12 @@ __all__ = [
     "Invoker",
     "JsonObject",
     "JsonValue",
+    "Lock",
+    "LockError",
+    "Manifest",
     "Middleware",
     "Next",
+    "Offer",
     "OpenPrograms",
     "Outcome",
     "Partial",
@@ -82,14 +94,18 @@ __all__ = [
     "Provenance",
     "ProviderConfig",
     "PtcError",
+    "Reason",
     "Reconciliation",
     "Recorder",
     "RegistrationError",
+    "RequireAuthority",
+    "Retry",
     "RunContext",
     "SearchRange",
     "Secret",
     "Sensitive",
     "Source",
+    "Spec",
     "Success",
     "Tool",
     "ToolCallError",
@@ -98,10 +114,13 @@ __all__ = [
     "TransportError",
     "Unavailable",
     "Uncertain",
+    "compare_schemas",
+    "compile_declaration",
     "define_tool",
     "error_object",
     "flatten",
     "join",
+    "offers",
     "summarise",
     "tool",
     "toolset_fingerprint",

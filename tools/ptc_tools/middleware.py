@@ -7,13 +7,15 @@ invoker authorises and records whatever is released.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from ptc_tools.call import Call, Caller, JsonObject
 from ptc_tools.context import RunContext
-from ptc_tools.outcome import Outcome
+from ptc_tools.mutation import is_transport_error
+from ptc_tools.outcome import Failure, Outcome, Uncertain
 from ptc_tools.tool import AnyTool
 
 
@@ -45,3 +47,36 @@ class Middleware(Protocol):
     """
 
     async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome: ...
+
+
+class Retry:
+    """Tries again what failed on the way: reads, and mutations that are idempotent; never anything else.
+
+    `attempts` counts the first one. Between two attempts it waits `delay` seconds, doubled each time. What
+    a tool raised on purpose, a broken result and a refusal are not retried.
+    """
+
+    def __init__(self, attempts: int = 3, *, delay: float = 0.2) -> None:
+        if attempts < 1 or delay < 0:
+            raise ValueError("Retry takes at least one attempt, and no negative delay")
+        self._attempts = attempts
+        self._delay = delay
+
+    async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome:
+        contract = invocation.tool.contract
+        safe = contract.effects == "read" or contract.idempotency is not None
+        outcome = await next(invocation)
+        for attempt in range(1, self._attempts):
+            if not safe or not _broke_on_the_way(outcome):
+                break
+            await asyncio.sleep(self._delay * 2 ** (attempt - 1))
+            outcome = await next(invocation)
+        return outcome
+
+
+def _broke_on_the_way(outcome: Outcome) -> bool:
+    if isinstance(outcome, Uncertain) or (isinstance(outcome, Failure) and outcome.code == "timeout"):
+        return True
+    if not isinstance(outcome, Failure) or outcome.exception is None:
+        return False
+    return outcome.code == "tool_error" and is_transport_error(outcome.exception)

@@ -6,6 +6,7 @@ from trusted context and the contract; a model's words reach them as `arguments`
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from ptc_tools.call import Call, Caller, JsonObject
@@ -30,6 +31,24 @@ class GrantRegistered:
         self, principal: str | None, tool: Contract, arguments: JsonObject, caller: Caller
     ) -> Denied | None:
         return None
+
+
+class RequireAuthority:
+    """Grants a call if its principal holds all that the tool's `authority` names.
+
+    `held` maps principals to what they hold; a principal that is not in it, None included, holds nothing.
+    """
+
+    def __init__(self, held: Mapping[str | None, Collection[str]]) -> None:
+        self._held = {principal: frozenset(names) for principal, names in held.items()}
+
+    async def authorize(
+        self, principal: str | None, tool: Contract, arguments: JsonObject, caller: Caller
+    ) -> Denied | None:
+        lacking = set(tool.authority) - self._held.get(principal, frozenset())
+        if not lacking:
+            return None
+        return Denied("not_authorized", f"{tool.qualified_name} needs {', '.join(sorted(lacking))}")
 
 
 class Approver(Protocol):

@@ -1,0 +1,142 @@
+"""`ptc tools`: lint the tools of an application, pin their contracts, and check that none grew.
+
+It imports the operator's own modules to read contracts; it never calls a tool. Exit status: 0 nothing to
+report, 1 findings or a tool that outgrew its pin, 2 a command that could not be carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ptc.cli import console
+from ptc.cli.loading import load_tools
+from ptc_tools.errors import PtcError
+
+if TYPE_CHECKING:
+    from ptc_tools.contract import Contract
+    from ptc_tools.lock import Change
+
+REPORTED: Final = 1
+USAGE: Final = 2
+LOCK_FILE: Final = "tools.lock"
+
+app = typer.Typer(help="Lint tools, pin their contracts, check the pins.", no_args_is_help=True)
+
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="MODULE:ATTR…", help="A tool, a function, a Catalog or a list of them."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of lines.")]
+LockPath = Annotated[Path, typer.Option("--lock", help="The lock file.", show_default=True)]
+
+
+@app.command("lint")
+def lint_tools(names: Names, as_json: AsJson = False) -> None:
+    """Advice about tools: each finding says why it matters and shows a fix. Exits 1 if there is any."""
+    from ptc_tools.lint import lint
+
+    findings = lint(_contracts(names))
+    if as_json:
+        _print_json({"findings": [finding.to_json() for finding in findings]})
+    else:
+        for finding in findings:
+            _line(f"{finding.tool} {finding.path}: {finding.message} [{finding.rule}]")
+            _line(f"    why: {finding.why}")
+            _line(f"    fix: {finding.fix}")
+        _line(f"{len(findings)} finding{'' if len(findings) == 1 else 's'}")
+    raise typer.Exit(REPORTED if findings else 0)
+
+
+@app.command("lock")
+def lock_tools(
+    names: Names,
+    lock: LockPath = Path(LOCK_FILE),
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", metavar="TOOL", help="Move the pin of this tool although it grew."),
+    ] = None,
+) -> None:
+    """Pin the tools' contracts. A tool that grew since it was pinned must be accepted by name."""
+    from ptc_tools.lock import Lock
+
+    contracts = _contracts(names)
+    try:
+        before = Lock.read(lock) if lock.exists() else Lock({})
+        renewed = before.renewed(contracts, accept=accept or ())
+    except PtcError as error:
+        console.complain(str(error))
+        raise typer.Exit(REPORTED) from None
+    _write(lock, renewed.dumps())
+    _line(f"{len(renewed.pins)} tools pinned in {lock}")
+
+
+@app.command("check")
+def check_tools(names: Names, lock: LockPath = Path(LOCK_FILE), as_json: AsJson = False) -> None:
+    """Compare the tools with their pins. Exits 1 if one got wider, changed incompatibly, or is gone."""
+    from ptc_tools.lock import Lock
+
+    contracts = _contracts(names)
+    try:
+        changes = Lock.read(lock).check(contracts)
+    except PtcError as error:
+        console.complain(str(error))
+        raise typer.Exit(USAGE) from None
+    broken = [change for change in changes if change.breaks]
+    if as_json:
+        _print_json({"ok": not broken, "changes": [_as_json(change) for change in changes]})
+    else:
+        for change in changes:
+            _line(f"{change.tool}: {change.state}")
+            for reason in change.reasons:
+                _line(f"    {reason}")
+        _line("pins broken: " + ", ".join(change.tool for change in broken) if broken else "pins hold")
+    raise typer.Exit(REPORTED if broken else 0)
+
+
+def _contracts(names: list[str]) -> list[Contract]:
+    """The contracts of what the names load, registered as a catalog would. Exits 2 with a message."""
+    from ptc_tools.catalog import Catalog
+
+    try:
+        return [tool.contract for tool in Catalog(load_tools(names), derived=True)]
+    except PtcError as error:
+        console.complain(str(error))
+        raise typer.Exit(USAGE) from None
+
+
+def _as_json(change: Change) -> dict[str, object]:
+    return {
+        "tool": change.tool,
+        "state": change.state,
+        "breaks": change.breaks,
+        "reasons": [
+            {"path": reason.path, "verdict": reason.verdict, "change": reason.change}
+            for reason in change.reasons
+        ],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: a lock file that is half written would pin half of the tools."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        console.complain(f"cannot write {path}: {error.strerror}")
+        raise typer.Exit(USAGE) from None
+
+
+def _print_json(document: object) -> None:
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _line(text: str) -> None:
+    sys.stdout.write(console.visible(text) + "\n")

@@ -1,0 +1,123 @@
+"""`tools.lock`: which contracts somebody looked at, so that a tool cannot grow unseen.
+
+A pin holds a whole contract. Checking compares the tools at hand with their pins; writing never moves a pin
+to something wider unless the tool is accepted by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from ptc_tools.call import JsonObject
+from ptc_tools.compare import Reason, Verdict, compare
+from ptc_tools.contract import Contract
+from ptc_tools.errors import PtcError
+from ptc_tools.fingerprint import toolset_fingerprint
+from ptc_tools.strict_json import loads
+
+VERSION = 1
+State: TypeAlias = Verdict | Literal["added", "removed"]
+
+
+class LockError(PtcError):
+    """A lock file that cannot be read or was tampered with, or a pin that would be widened unasked."""
+
+    code = "lock_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One tool against its pin. `breaks` says whether a check fails because of it."""
+
+    tool: str
+    state: State
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def breaks(self) -> bool:
+        return self.state in ("wider", "incompatible", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Pinned contracts by qualified name."""
+
+    pins: Mapping[str, Contract]
+
+    @classmethod
+    def of(cls, contracts: Iterable[Contract]) -> Lock:
+        return cls({contract.qualified_name: contract for contract in contracts})
+
+    def dumps(self) -> str:
+        """The file's text: sorted, indented, one tool after the other, for readable diffs."""
+        tools = {
+            name: {
+                "fingerprint": contract.fingerprint(),
+                "schema_fingerprint": contract.schema_fingerprint(),
+                "contract": contract.to_json(),
+            }
+            for name, contract in sorted(self.pins.items())
+        }
+        body = {"version": VERSION, "toolset": toolset_fingerprint(self.pins.values()), "tools": tools}
+        return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> Lock:
+        """Read a file's text. Raises `LockError` if it is no lock file, or a fingerprint does not match."""
+        try:
+            data = loads(text)
+            if not isinstance(data, dict) or data.get("version") != VERSION:
+                raise LockError(f"not a tools.lock of version {VERSION}")
+            pins = {}
+            for name, entry in cast("dict[str, JsonObject]", data["tools"]).items():
+                contract = Contract.from_json(cast("JsonObject", entry["contract"]))
+                if contract.qualified_name != name or contract.fingerprint() != entry["fingerprint"]:
+                    raise LockError(
+                        f"the pin of {name!r} was changed by hand: its fingerprint does not match"
+                    )
+                pins[name] = contract
+        except LockError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LockError(f"not a tools.lock: {error}") from None
+        return cls(pins)
+
+    @classmethod
+    def read(cls, path: Path) -> Lock:
+        """Read a lock file. Raises `LockError`, also when there is none."""
+        try:
+            return cls.loads(path.read_bytes())
+        except OSError as error:
+            raise LockError(f"cannot read {path}: {error.strerror}; write it with `ptc tools lock`") from None
+
+    def check(self, contracts: Iterable[Contract]) -> list[Change]:
+        """Every difference between the pins and the tools at hand, by name."""
+        current = {contract.qualified_name: contract for contract in contracts}
+        changes = []
+        for name in sorted({*self.pins, *current}):
+            if name not in current:
+                changes.append(Change(name, "removed"))
+            elif name not in self.pins:
+                changes.append(Change(name, "added"))
+            else:
+                comparison = compare(self.pins[name], current[name])
+                if comparison.verdict != "identical":
+                    changes.append(Change(name, comparison.verdict, comparison.reasons))
+        return changes
+
+    def renewed(self, contracts: Iterable[Contract], *, accept: Collection[str] = ()) -> Lock:
+        """A lock of the tools at hand. Raises `LockError` for one that grew and is not in `accept`.
+
+        A tool that is gone loses its pin: it comes back as a new one, which somebody looks at.
+        """
+        listed = list(contracts)
+        refused = [change for change in self.check(listed) if change.breaks and change.state != "removed"]
+        refused = [change for change in refused if change.tool not in accept]
+        if refused:
+            names = ", ".join(f"{change.tool} ({change.state})" for change in refused)
+            raise LockError(f"not moved to more than was pinned: {names}; accept each by name")
+        return Lock.of(listed)
