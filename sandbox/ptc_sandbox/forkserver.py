@@ -136,7 +136,12 @@ class ForkServer:
         except OSError as error:
             self._waiting.pop()
             raise SandboxBroken(f"the fork server does not take requests: {error}") from None
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                future.result().close()  # it came in the same moment, and nobody takes it
+            raise
 
     def _on_readable(self) -> None:
         while True:

@@ -34,7 +34,6 @@ CHANNEL_FD = 3
 def main(control_fd: int) -> None:
     """Serve until the host closes the socket. The first message says what to enforce."""
     warnings.simplefilter("ignore")
-    os.environ.clear()
     _reserve_channel_fd()
     control = socket.socket(fileno=control_fd)
     config = json.loads(control.recv(1 << 16))
@@ -44,6 +43,7 @@ def main(control_fd: int) -> None:
         reports = enter_namespaces(confinement)
         builtins.prepare()
         warm.warm()
+        os.environ.clear()
         sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
         gc.collect()
         prepared = prepare(confinement, resources)
