@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ptc.gateway.faults import Fault
     from ptc.gateway.script import ModelRequest
+    from ptc.testing.audit import AuditCapture, Captured, capture_audit
     from ptc.testing.cassette import Cassette, CassetteError, CassetteMismatch
     from ptc.testing.peer import Peer, PeerError, in_process
     from ptc.testing.scripted import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AuditCapture",
+    "Captured",
     "Cassette",
     "CassetteError",
     "CassetteMismatch",
@@ -41,6 +44,7 @@ __all__ = [
     "PeerError",
     "ScriptedModel",
     "call",
+    "capture_audit",
     "commentary",
     "custom_call",
     "failed",
@@ -55,6 +59,9 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "AuditCapture": "ptc.testing.audit",
+    "Captured": "ptc.testing.audit",
+    "capture_audit": "ptc.testing.audit",
     "Cassette": "ptc.testing.cassette",
     "CassetteError": "ptc.testing.cassette",
     "CassetteMismatch": "ptc.testing.cassette",
