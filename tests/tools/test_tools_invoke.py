@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.tools.tool_support import PROGRAM, RUN, MemoryRecorder, call, invoke, run_with
 
 from ptc_tools import (
     Call,
@@ -26,6 +25,7 @@ from ptc_tools import (
     define_tool,
     tool,
 )
+from tests.tools.tool_support import PROGRAM, RUN, MemoryRecorder, call, invoke, run_with
 
 
 @tool(allowed_callers=["direct", "programmatic"])

@@ -84,7 +84,7 @@ def contract_arguments(data: Mapping[str, JsonValue]) -> dict[str, object]:
     extra = data.get("extra")
     if isinstance(extra, dict):
         defined = {key: value for key, value in data.items() if key in _DEFINED}
-        values["definition"] = {"type": "function", **defined, **extra}
+        values["definition"] = {"type": "function", "strict": True, **defined, **extra}
     for name in _TUPLES:
         if name in data:
             words = data[name]

@@ -10,11 +10,11 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import PtcError, RegistrationError
+from ptc_tools.frozen import FrozenObject
 
 IdempotencySource: TypeAlias = Literal["service", "operation_id", "protocol"]
 MUTATING = ("write", "destructive")
@@ -53,10 +53,10 @@ class Reconciliation:
     """
 
     tool: str
-    arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
+        object.__setattr__(self, "arguments", FrozenObject(self.arguments))
 
     def request(self, arguments: JsonObject, *, call_id: str, idempotency_key: str) -> JsonObject:
         """What to call, with the values of this call: `{"tool", "arguments"}`."""

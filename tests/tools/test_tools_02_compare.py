@@ -1,0 +1,397 @@
+"""Point 2: contracts are compared by direction, and 'narrower' is never said without proof."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from ptc_tools import (
+    Bounds,
+    Contract,
+    Idempotency,
+    Lock,
+    LockError,
+    Reconciliation,
+    SearchRange,
+    compare_schemas,
+)
+from ptc_tools.compare import compare
+from ptc_tools.subsume import accepts_all_of
+
+STRING = {"type": "string"}
+INTEGER = {"type": "integer"}
+
+
+def closed(_required: tuple[str, ...] | None = None, **properties: object) -> dict[str, object]:
+    required = list(properties) if _required is None else list(_required)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (closed(a=STRING), closed(a=STRING), "identical"),
+        (closed(a=STRING, b=INTEGER), closed(b=INTEGER, a=STRING), "identical"),
+        ({"enum": ["a", "b"]}, {"enum": ["b", "a"]}, "identical"),
+        (closed(a=STRING), closed(a={**STRING, "description": "x"}), "documentation"),
+        (closed(a=STRING), closed(a={**STRING, "maxLength": 5}), "narrower"),
+        (closed(a={**STRING, "maxLength": 5}), closed(a={**STRING, "maxLength": 6}), "wider"),
+        (closed(a={"enum": ["x", "y"]}), closed(a={"enum": ["x"]}), "narrower"),
+        (closed(a={"enum": ["x"]}), closed(a={"enum": ["x", "y"]}), "wider"),
+        (closed(a={"enum": ["x", "y"]}), closed(a={"enum": ["y", "z"]}), "incompatible"),
+        (closed(a={"const": "x"}), closed(a={"enum": ["x", "y"]}), "wider"),
+        (closed(a=STRING), closed(a={"enum": ["x"]}), "narrower"),
+        (closed(a=INTEGER), closed(a={"type": "number"}), "wider"),
+        (closed(a={"type": "number"}), closed(a=INTEGER), "narrower"),
+        (closed(a=INTEGER), closed(a=STRING), "incompatible"),
+        (closed(a=INTEGER), closed(a={"type": ["integer", "null"]}), "wider"),
+        (closed(a={"anyOf": [INTEGER, STRING]}), closed(a=STRING), "narrower"),
+        (closed(a={"anyOf": [INTEGER, STRING]}), closed(a={"type": ["string", "integer"]}), "documentation"),
+        (closed(a=INTEGER), closed(a={**INTEGER, "minimum": 1}), "narrower"),
+        (closed(a={**INTEGER, "minimum": 1}), closed(a={**INTEGER, "exclusiveMinimum": 1}), "narrower"),
+        (closed(a={**INTEGER, "maximum": 9}), closed(a={**INTEGER, "maximum": 10}), "wider"),
+        (
+            closed(a={"type": "number", "multipleOf": 0.1}),
+            closed(a={"type": "number", "multipleOf": 0.3}),
+            "narrower",
+        ),
+        (
+            closed(a={"type": "number", "multipleOf": 2}),
+            closed(a={"type": "number", "multipleOf": 3}),
+            "incompatible",
+        ),
+        (closed(a=STRING), closed(a=STRING, b=STRING), "incompatible"),
+        (closed(a=STRING), closed(("a",), a=STRING, b=STRING), "wider"),
+        (closed(("a",), a=STRING, b=STRING), closed(a=STRING), "narrower"),
+        (closed(("a",), a=STRING, b=STRING), closed(a=STRING, b=STRING), "narrower"),
+        (closed(a=STRING), {**closed(a=STRING), "additionalProperties": STRING}, "wider"),
+        ({"type": "object"}, closed(a=STRING), "narrower"),
+        ({"type": "array", "items": STRING}, {"type": "array", "items": STRING, "maxItems": 3}, "narrower"),
+        (
+            {"type": "array", "items": STRING},
+            {"type": "array", "items": {"type": ["string", "null"]}},
+            "wider",
+        ),
+        ({"type": "array"}, {"type": "array", "uniqueItems": True}, "narrower"),
+        (
+            {"type": "array", "prefixItems": [STRING]},
+            {"type": "array", "prefixItems": [STRING, STRING]},
+            "narrower",
+        ),
+        ({**STRING, "pattern": "^a"}, {**STRING, "pattern": "^b"}, "incompatible"),
+        (STRING, {**STRING, "pattern": "^b"}, "narrower"),
+        ({}, STRING, "narrower"),
+        ({"not": STRING}, {"not": INTEGER}, "incompatible"),
+        (True, False, "narrower"),
+    ],
+)
+def test_two_schemas_are_told_apart_by_what_they_accept(old: object, new: object, verdict: str) -> None:
+    """Types, enums, bounds, required and additional properties each have a direction."""
+    assert compare_schemas(old, new).verdict == verdict  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        (
+            {"type": "object", "properties": {"ab": STRING}},
+            {"patternProperties": {"^a": INTEGER}, "type": "object"},
+        ),
+        ({"type": "array", "contains": STRING}, {"type": "array", "contains": STRING, "minContains": 0}),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}}, INTEGER),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/X"}}, "$defs": {"X": STRING}},
+            {"properties": {"a": {"$ref": "#/$defs/X"}}, "$defs": {"X": INTEGER}},
+        ),
+        (
+            {"properties": {"a": {}}, "unevaluatedProperties": False},
+            {"properties": {"b": {}}, "unevaluatedProperties": False},
+        ),
+        ({"if": INTEGER, "then": {"minimum": 3}}, {"if": INTEGER, "then": {"minimum": 2}}),
+        ({"oneOf": [INTEGER, {"type": "number"}]}, INTEGER),
+        ({"not": {"minimum": 3}}, {"not": {"minimum": 4}}),
+        ({"type": "array", "prefixItems": [STRING, STRING]}, {"type": "array", "prefixItems": [STRING]}),
+        ({"dependentRequired": {"a": ["b"]}}, {"type": "object", "required": ["a"]}),
+        ({"minProperties": 2}, {"type": "object", "required": ["a"]}),
+    ],
+)
+def test_no_proof_is_found_where_there_is_none(wide: object, narrow: object) -> None:
+    """Places where a careless comparison says yes; each has a counter-example."""
+    assert not accepts_all_of(wide, narrow)  # type: ignore[arg-type]
+
+
+def test_schemas_that_refer_to_themselves_are_compared() -> None:
+    """Trees and linked lists are ordinary results."""
+
+    def tree(leaf: object) -> dict[str, object]:
+        node = closed(left={"anyOf": [{"$ref": "#/$defs/Node"}, leaf]})
+        return {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
+
+    null = {"type": "null"}
+    assert compare_schemas(tree(null), tree(null)).verdict == "identical"  # type: ignore[arg-type]
+    wider = compare_schemas(tree(null), tree({"type": ["null", "integer"]}))  # type: ignore[arg-type]
+    assert wider.verdict == "wider"
+    assert compare_schemas(tree({"type": ["null", "integer"]}), tree(null)).verdict == "narrower"  # type: ignore[arg-type]
+    assert wider.reasons[0].path == "$.left"
+
+
+# --- the property -----------------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 5)
+    | st.sampled_from([0.5, 1.0, 2.5])
+    | st.sampled_from(["", "a", "ab", "b"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "ab"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+SMALL = st.integers(0, 3)
+
+
+def _with(
+    base: dict[str, object], **optional: st.SearchStrategy[object]
+) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries({}, optional=optional).map(lambda extra: {**base, **extra})
+
+
+LEAVES = st.one_of(
+    st.sampled_from([True, False, {}]),
+    st.lists(
+        st.sampled_from([None, True, False, 0, 1, 2, "a", "ab"]), min_size=1, max_size=3, unique_by=repr
+    ).map(lambda values: {"enum": values}),
+    _with(
+        {"type": "integer"},
+        minimum=SMALL,
+        maximum=SMALL,
+        exclusiveMinimum=SMALL,
+        multipleOf=st.integers(1, 3),
+    ),
+    _with({"type": "number"}, minimum=SMALL, exclusiveMaximum=SMALL, multipleOf=st.sampled_from([0.5, 1, 2])),
+    _with({"type": "string"}, minLength=SMALL, maxLength=SMALL, pattern=st.sampled_from(["^a", "b$"])),
+    st.lists(
+        st.sampled_from(["null", "boolean", "integer", "number", "string"]),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ).map(lambda kinds: {"type": kinds}),
+    _with({}, minimum=SMALL, minLength=SMALL),
+)
+
+
+def _composite(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    names = st.sampled_from(["a", "b"])
+    return st.one_of(
+        _with(
+            {"type": "object"},
+            properties=st.dictionaries(names, inner, max_size=2),
+            required=st.lists(names, max_size=2, unique=True),
+            additionalProperties=inner,
+            patternProperties=st.dictionaries(st.just("^a"), inner, max_size=1),
+            minProperties=SMALL,
+            maxProperties=SMALL,
+            dependentRequired=st.just({"a": ["b"]}),
+            propertyNames=st.just({"maxLength": 1}),
+        ),
+        _with(
+            {"type": "array"},
+            items=inner,
+            prefixItems=st.lists(inner, min_size=1, max_size=2),
+            minItems=SMALL,
+            maxItems=SMALL,
+            uniqueItems=st.booleans(),
+            contains=inner,
+            minContains=st.integers(0, 2),
+        ),
+        st.lists(inner, min_size=1, max_size=3).map(lambda members: {"anyOf": members}),
+        st.lists(inner, min_size=1, max_size=2).map(lambda members: {"oneOf": members}),
+        st.tuples(inner, inner).map(lambda pair: {"allOf": list(pair)}),
+        inner.map(lambda member: {"not": member}),
+        st.tuples(inner, inner, inner).map(
+            lambda parts: dict(zip(("if", "then", "else"), parts, strict=True))
+        ),
+    )
+
+
+SCHEMAS = st.recursive(LEAVES, _composite, max_leaves=4)
+
+
+@st.composite
+def schema_pairs(draw: st.DrawFn) -> tuple[object, object]:
+    """Two schemas, related more often than not: by a changed keyword, or by one containing the other."""
+    old = draw(SCHEMAS)
+    match draw(st.integers(0, 3)):
+        case 0:
+            return old, draw(SCHEMAS)
+        case 1 if isinstance(old, dict) and old:
+            changed = dict(old)
+            changed.pop(draw(st.sampled_from(sorted(old))))
+            return old, changed
+        case 2:
+            return old, {"anyOf": [old, draw(SCHEMAS)]}
+        case _:
+            return (
+                (old, {**old, "maxLength": 1, "maximum": 2, "maxItems": 1})
+                if isinstance(old, dict)
+                else (old, old)
+            )
+
+
+def _contradiction(pair: tuple[object, object], values: list[object]) -> str | None:
+    """A value that shows that the verdict on a pair is wrong."""
+    old, new = (json.loads(json.dumps(schema)) for schema in pair)
+    old_accepts, new_accepts = Draft202012Validator(old).is_valid, Draft202012Validator(new).is_valid
+    verdict = compare_schemas(old, new).verdict
+    for value in values:
+        before, after = old_accepts(value), new_accepts(value)
+        if verdict in ("identical", "documentation", "narrower") and after and not before:
+            return f"{verdict}, but the new alone accepts {value!r}"
+        if verdict in ("identical", "documentation", "wider") and before and not after:
+            return f"{verdict}, but the old alone accepts {value!r}"
+    return None
+
+
+MANY_VALUES = st.lists(VALUES, min_size=20, max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(schema_pairs(), MANY_VALUES)
+def test_narrower_means_that_the_old_accepts_whatever_the_new_does(
+    pair: tuple[object, object], values: list[object]
+) -> None:
+    """For random pairs and values no verdict is contradicted; a counter-example would make it 'wider'."""
+    assert _contradiction(pair, values) is None
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000, deadline=None)
+@given(schema_pairs(), MANY_VALUES)
+def test_narrower_holds_for_very_many_pairs(pair: tuple[object, object], values: list[object]) -> None:
+    """The same, for longer."""
+    assert _contradiction(pair, values) is None
+
+
+# --- contracts --------------------------------------------------------------------------------------------
+
+
+def contract(**changes: object) -> Contract:
+    values: dict[str, object] = {
+        "name": "t",
+        "description": "d",
+        "parameters": closed(a=STRING, n=INTEGER),
+        "output_schema": closed(x=INTEGER),
+        "effects": "write",
+        "risk_level": "medium",
+        "approval": "always",
+        "allowed_callers": ("direct",),
+        "authority": ("x:write",),
+        "bounds": Bounds(items=10, search=SearchRange("a", "n", 10)),
+        "timeout": 10,
+        "commitment": "c",
+    }
+    return Contract(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "path"),
+    [
+        ({}, "identical", None),
+        ({"description": "other"}, "documentation", "$.description"),
+        ({"tags": ("x",)}, "documentation", "$.tags"),
+        ({"version": "2"}, "documentation", "$.version"),
+        ({"effects": "read", "commitment": None}, "incompatible", "$.effects"),
+        ({"effects": "destructive"}, "wider", "$.effects"),
+        ({"effects": None}, "wider", "$.effects"),
+        ({"risk_level": "low"}, "narrower", "$.risk_level"),
+        ({"risk_level": "high"}, "wider", "$.risk_level"),
+        ({"approval": "never"}, "wider", "$.approval"),
+        ({"allowed_callers": ("direct", "programmatic")}, "wider", "$.allowed_callers"),
+        ({"allowed_callers": ("programmatic",)}, "incompatible", "$.allowed_callers"),
+        ({"authority": ()}, "narrower", "$.authority"),
+        ({"authority": ("x:write", "y:write")}, "wider", "$.authority"),
+        ({"bounds": Bounds(items=11, search=SearchRange("a", "n", 10))}, "wider", "$.bounds.items"),
+        ({"bounds": Bounds(items=9, search=SearchRange("a", "n", 10))}, "narrower", "$.bounds.items"),
+        ({"bounds": Bounds(items=10)}, "wider", "$.bounds.search"),
+        ({"bounds": Bounds(items=10, search=SearchRange("a", "n", 11))}, "wider", "$.bounds.search.limit"),
+        ({"timeout": 20}, "wider", "$.timeout"),
+        ({"timeout": None}, "wider", "$.timeout"),
+        ({"commitment": "d"}, "incompatible", "$.commitment"),
+        ({"idempotency": Idempotency("service")}, "narrower", "$.idempotency"),
+        ({"reconciliation": Reconciliation("r")}, "narrower", "$.reconciliation"),
+        ({"sensitive_results": ("/x",)}, "narrower", "$.sensitive_results"),
+        ({"parameters": closed(a={**STRING, "maxLength": 3}, n=INTEGER)}, "narrower", "$.parameters.a"),
+        ({"parameters": closed(a=STRING, n={"type": "number"})}, "wider", "$.parameters.n"),
+        ({"output_schema": closed(x={"type": "number"})}, "wider", "$.output_schema.x"),
+        ({"output_schema": None}, "wider", "$.output_schema"),
+        ({"parameters": closed(a={"type": "null"}, n={"type": "number"})}, "incompatible", "$.parameters.a"),
+        ({"name": "u"}, "incompatible", "$.name"),
+    ],
+)
+def test_each_part_of_a_contract_has_a_direction_and_a_reason_by_path(
+    changes: dict[str, object], verdict: str, path: str | None
+) -> None:
+    """Effects, risk, callers, approval, bounds and schemas; the reason names the place."""
+    found = compare(contract(), contract(**changes))
+    assert found.verdict == verdict
+    assert path is None or path in [reason.path for reason in found.reasons]
+    assert found.covered == (verdict in ("identical", "documentation", "narrower"))
+
+
+def test_narrower_here_and_wider_there_is_incompatible() -> None:
+    """Neither contract covers the other then."""
+    assert compare(contract(), contract(risk_level="low", timeout=20)).verdict == "incompatible"
+
+
+class TestLock:
+    def test_pins_survive_the_file_and_hold_for_what_got_narrower(self) -> None:
+        """The file is the memory of what somebody looked at."""
+        lock = Lock.loads(Lock.of([contract()]).dumps())
+        assert lock.check([contract()]) == []
+        (change,) = lock.check([contract(risk_level="low")])
+        assert (change.state, change.breaks) == ("narrower", False)
+
+    def test_the_file_does_not_depend_on_the_order_of_tools(self) -> None:
+        """A reordered module makes no diff."""
+        one, two = contract(), contract(name="u")
+        assert Lock.of([one, two]).dumps() == Lock.of([two, one]).dumps()
+
+    @pytest.mark.parametrize(
+        ("changes", "state"), [({"timeout": 20}, "wider"), ({"commitment": "d"}, "incompatible")]
+    )
+    def test_a_pin_is_never_moved_to_more_without_an_explicit_act(
+        self, changes: dict[str, object], state: str
+    ) -> None:
+        """Writing the lock again is not looking at it."""
+        lock = Lock.of([contract()])
+        grown = contract(**changes)
+        (change,) = lock.check([grown])
+        assert (change.state, change.breaks) == (state, True)
+        with pytest.raises(LockError, match="accept"):
+            lock.renewed([grown])
+        with pytest.raises(LockError):
+            lock.renewed([grown], accept=["other"])
+        assert lock.renewed([grown], accept=["t"]).check([grown]) == []
+
+    def test_a_tool_that_is_gone_breaks_the_check_and_a_new_one_is_shown(self) -> None:
+        """A removed tool that comes back is a new tool."""
+        changes = Lock.of([contract()]).check([contract(name="u")])
+        assert [(change.tool, change.state, change.breaks) for change in changes] == [
+            ("t", "removed", True),
+            ("u", "added", False),
+        ]
+
+    @pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 2, "tools": {}}', '{"version": 1}'])
+    def test_what_is_no_lock_file_is_refused(self, text: str) -> None:
+        """A damaged file must not read as 'nothing is pinned'."""
+        with pytest.raises(LockError):
+            Lock.loads(text)
+
+    def test_a_pin_that_was_edited_by_hand_is_refused(self) -> None:
+        """The fingerprint in the file is of the contract in the file."""
+        text = Lock.of([contract()]).dumps()
+        with pytest.raises(LockError, match="by hand"):
+            Lock.loads(text.replace('"medium"', '"high"'))
