@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -165,15 +165,19 @@ class RunSummary:
     failed: int = 0
     open: int = 0
     programs: int = 0
+    tools: set[str] = field(default_factory=set)
     status: str | None = None
 
     def to_json(self) -> JsonObject:
-        return asdict(self)
+        return {**asdict(self), "tools": sorted(self.tools)}
 
     def add(self, record: Record) -> None:
         self.ended_us = max(self.ended_us, record["at"])
         self.actor = self.actor or record["identity"].get("actor")
         type, data = record["type"], record.get("data", {})
+        tool = tool_of(record)
+        if tool is not None:
+            self.tools.add(tool)
         if type == "tool.started":
             self.calls += 1
             self.open += 1

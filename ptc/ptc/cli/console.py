@@ -7,40 +7,19 @@ Texts that a model, a program or a tool wrote may hold terminal escapes, bidirec
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
+
+from ptc.audit.visible import one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.syntax import Syntax
     from rich.text import Text
 
-# C0 and C1 controls but tab and newline; bidirectional and zero-width controls; line separators; tag
-# characters, which hide text from readers; surrogates, which no terminal can be sent.
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
-)
+__all__ = ["complain", "duration", "one_line", "source", "stderr", "stdout", "text", "visible"]
 
 PIPED_WIDTH: Final = 140
-
-
-def visible(text: str, limit: int | None = None) -> str:
-    """The text with every character that acts instead of showing written out, and cut after `limit`."""
-    if limit is not None and len(text) > limit:
-        text = f"{text[:limit]}… ({len(text)} characters)"
-    return _HIDDEN.sub(_written_out, text)
-
-
-def one_line(text: str, limit: int = 200) -> str:
-    """`visible`, with newlines written out as well: for a cell of a table."""
-    return visible(text, limit).replace("\n", "\\n").replace("\t", " ")
-
-
-def _written_out(match: re.Match[str]) -> str:
-    point = ord(match.group())
-    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def stdout() -> Console:

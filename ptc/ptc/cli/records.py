@@ -7,12 +7,28 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ptc.cli.console import duration, one_line, text
+from ptc.cli.console import duration, one_line, stdout, text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _QUIET = {"program.started": ("code",), "audit.checkpoint": ("frontier", "note", "signing_key", "digest_key")}
+
+
+def print_records(records: list[dict[str, Any]], as_json: bool, header: bool = True) -> None:
+    """Records as JSON lines, or as a table."""
+    from ptc.cli.audit_options import dump
+
+    if not as_json:
+        stdout().print(records_table(records, header))
+        return
+    for record in records:
+        dump(record)
+
+
+def moment(microseconds: int) -> str:
+    """A time of the log, to the second (UTC)."""
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def records_table(records: Iterable[dict[str, Any]], header: bool = True) -> Table:

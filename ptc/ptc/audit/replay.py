@@ -1,0 +1,296 @@
+"""Replay as proof: runs a recorded local program again and says whether the log explains what it gave.
+
+It is told a log and a keyring. The program runs in the sandbox with the recorded journal and no tools: every
+answer comes from the journal, nothing has an effect. Before that, the journal is compared with the log,
+record by record. It never changes the log, and never says `proven` for what it could not check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ptc.audit.errors import AuditCorrupt, AuditError, RecordNotFound
+from ptc.audit.journals import read
+from ptc.audit.keys import Keyring
+from ptc.audit.query import Filter, select
+from ptc.audit.reader import Record
+from ptc_sandbox.errors import JournalError, ReplayDiverged, ReplayIncompatible
+from ptc_sandbox.execution import CallRequested, Ended, Execution
+from ptc_sandbox.journal import CallAnswered, CallMade, Journal
+from ptc_sandbox.limits import Limits
+from ptc_sandbox.result import ProgramResult
+from ptc_sandbox.sandbox import Sandbox
+from ptc_sandbox.stubs import ToolStub
+from ptc_tools.call import JsonObject, JsonValue
+
+Verdict: TypeAlias = Literal["proven", "diverged", "not provable"]
+_DETERMINED = ("completed", "raised", "denied")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What replaying one program showed. `seq` is the record at which log and program part, where they do."""
+
+    program: str
+    verdict: Verdict
+    why: str
+    seq: int | None = None
+    calls: int = 0
+
+    def to_json(self) -> JsonObject:
+        return {
+            "program": self.program,
+            "verdict": self.verdict,
+            "why": self.why,
+            "seq": self.seq,
+            "calls": self.calls,
+        }
+
+
+class _Parted(Exception):
+    def __init__(self, why: str, record: Record | None = None) -> None:
+        super().__init__(why)
+        self.seq: int | None = record["seq"] if record else None
+
+
+class _Unprovable(Exception):
+    pass
+
+
+async def replay(path: Path, run_id: str, keys: Keyring, sandbox: Sandbox | None = None) -> list[Proof]:
+    """A proof for each program of the run, in the order in which they began.
+
+    Raises RecordNotFound where the log holds nothing of the run.
+    """
+    found = list(select(path, Filter(run=run_id)))
+    if not found:
+        raise RecordNotFound(
+            f"{path} has no record of the run {run_id!r}; `ptc audit show {path}` lists the runs"
+        )
+    return [
+        await _prove(path, program, found, keys, sandbox) for program in _of_type(found, "program.started")
+    ]
+
+
+def overall(proofs: Iterable[Proof]) -> Verdict:
+    """One word for a run: what is worst for any of its programs."""
+    verdicts = {proof.verdict for proof in proofs}
+    return "diverged" if "diverged" in verdicts else "proven" if verdicts == {"proven"} else "not provable"
+
+
+async def _prove(
+    path: Path, program: Record, found: list[Record], keys: Keyring, sandbox: Sandbox | None
+) -> Proof:
+    call_id = str(program["data"].get("call_id"))
+    calls = 0
+    try:
+        end = _end_of(program, call_id, found)
+        bundle = _bundle(path, program, end, call_id, keys)
+        journal = Journal.from_json(bundle["journal"])
+        calls = sum(isinstance(entry, CallMade) for entry in journal.entries)
+        _compare_code(program, bundle, keys)
+        _compare_calls(call_id, found, journal, keys)
+        result = await _again(program, bundle, journal, sandbox)
+        _compare_end(end, result, keys)
+    except _Unprovable as reason:
+        return Proof(call_id, "not provable", str(reason), calls=calls)
+    except _Parted as parting:
+        return Proof(call_id, "diverged", str(parting), parting.seq, calls)
+    except ReplayIncompatible as error:
+        return Proof(call_id, "not provable", f"it cannot be run again here: {error.message}", calls=calls)
+    except ReplayDiverged as error:
+        return Proof(
+            call_id, "diverged", f"run again, the program did something else: {error.message}", calls=calls
+        )
+    except (AuditCorrupt, JournalError) as error:
+        return Proof(call_id, "diverged", error.message, calls=calls)
+    except AuditError as error:
+        return Proof(call_id, "not provable", error.message, calls=calls)
+    return Proof(call_id, "proven", "run again, it gave the same output and value", calls=calls)
+
+
+def _end_of(program: Record, call_id: str, found: list[Record]) -> Record:
+    if program["data"].get("where") == "hosted":
+        raise _Unprovable(
+            "the provider ran this program; only programs of the local sandbox can be run again"
+        )
+    for record in _of_type(found, "program.finished"):
+        if record["data"].get("call_id") == call_id and record["seq"] > program["seq"]:
+            return record
+    raise _Unprovable("the log does not hold the program's end: it is indeterminate")
+
+
+def _bundle(path: Path, program: Record, end: Record, call_id: str, keys: Keyring) -> JsonObject:
+    link = end["data"].get("journal")
+    if not isinstance(link, dict):
+        raise _Unprovable(
+            "not at this level: no journal was kept. AuditLog(..., journals=True), or the level full, keeps one"
+        )
+    return read(path, program["log"], program["identity"]["run"], call_id, link, keys)
+
+
+def _compare_code(program: Record, bundle: JsonObject, keys: Keyring) -> None:
+    if not _fits(program["data"].get("code_digest"), bundle["code"], keys):
+        raise _Parted("the program text in the journal is not the one that the log recorded", program)
+    shown = program["data"].get("code")
+    if isinstance(shown, str) and shown != bundle["code"]:
+        raise _Parted("the program text in the log is not the one that ran", program)
+
+
+def _compare_calls(call_id: str, found: list[Record], journal: Journal, keys: Keyring) -> None:
+    """The log's calls of this program and the journal's are the same, with the same arguments and answers."""
+    made = {f"{call_id}:{entry.number}": entry for entry in journal.entries if isinstance(entry, CallMade)}
+    answers = {
+        f"{call_id}:{entry.number}": entry for entry in journal.entries if isinstance(entry, CallAnswered)
+    }
+    for record in _calls_of(call_id, found):
+        name = record["identity"]["call"]
+        entry = made.get(name)
+        if entry is None:
+            raise _Parted(f"the log has a call {name} that the program never made", record)
+        tool = record["tool"]
+        if (tool.get("namespace"), tool["name"]) != (entry.namespace, entry.name):
+            raise _Parted(f"the log says that {name} called another tool than the program did", record)
+        if record["type"] in ("tool.started", "tool.denied"):
+            _compare_content(record, "arguments", entry.arguments, keys)
+        if record["type"] in ("tool.finished", "tool.denied"):
+            answer = answers.pop(name, None)
+            if answer is not None:
+                _compare_answer(record, answer, keys)
+    if answers:
+        raise _Parted(f"the program was given an answer for {min(answers)} that the log does not know")
+
+
+def _compare_answer(record: Record, entry: CallAnswered, keys: Keyring) -> None:
+    outcome = record["outcome"]
+    if entry.answer.ok != (outcome["status"] == "success"):
+        raise _Parted("the log says that a call ended otherwise than the program was told", record)
+    if entry.answer.ok:
+        _compare_content(record, "result", entry.answer.value, keys)
+        return
+    told = entry.answer.value
+    if not isinstance(told, dict) or (told.get("status"), told.get("code")) != (
+        outcome["status"],
+        outcome["code"],
+    ):
+        raise _Parted("the log says that a call failed otherwise than the program was told", record)
+
+
+def _compare_content(record: Record, name: str, value: JsonValue, keys: Keyring) -> None:
+    content = record["content"]
+    if not _fits(content.get(f"{name}_digest"), value, keys):
+        raise _Parted(
+            f"the {name} in the log of {record['identity']['call']} are not what the program had", record
+        )
+    shown = content.get(name)
+    if not _has_redaction(shown) and shown != value:
+        raise _Parted(f"the {name} shown in the log of {record['identity']['call']} were changed", record)
+
+
+async def _again(
+    program: Record, bundle: JsonObject, journal: Journal, sandbox: Sandbox | None
+) -> ProgramResult:
+    code, stubs = bundle["code"], bundle["stubs"]
+    assert isinstance(code, str)
+    assert isinstance(stubs, list)
+    limits = _limits(program["data"].get("limits"))
+    if sandbox is not None:
+        return await _run(sandbox, code, _stubs(stubs), journal)
+    async with Sandbox(limits=limits, ahead=1) as own:
+        return await _run(own, code, _stubs(stubs), journal)
+
+
+async def _run(sandbox: Sandbox, code: str, stubs: list[ToolStub], journal: Journal) -> ProgramResult:
+    execution: Execution = await sandbox.start(code, tools=stubs, journal=journal)
+    try:
+        made = {entry.number for entry in journal.entries if isinstance(entry, CallMade)}
+        while True:
+            event = await execution.next_event()
+            if isinstance(event, Ended):
+                return event.result
+            if isinstance(event, CallRequested) and event.number not in made:
+                raise _Parted(f"run again, the program made a call {event.number} that it had not made")
+    finally:
+        await execution.aclose()
+
+
+def _compare_end(end: Record, result: ProgramResult, keys: Keyring) -> None:
+    data = end["data"]
+    status = data.get("status")
+    if status not in _DETERMINED:
+        raise _Unprovable(f"the program was ended from outside ({status}): the same need not happen again")
+    if result.status != status:
+        raise _Parted(f"run again, the program ended as {result.status} and the log says {status}", end)
+    for name, value in (("output", result.output), ("value", result.value)):
+        if not _fits(data.get(f"{name}_digest"), value, keys):
+            raise _Parted(f"run again, the program's {name} is another than the log says", end)
+        if name in data and not _has_redaction(data[name]) and data[name] != value:
+            raise _Parted(f"the {name} shown in the log was changed", end)
+
+
+def _fits(digest: object, value: JsonValue, keys: Keyring) -> bool:
+    """Whether a keyed digest from the log is this value's. Raises _Unprovable without its key."""
+    key_id, _, _ = str(digest).partition(":")
+    key = keys.get(key_id)
+    if key is None or key.purpose != "digest":
+        raise _Unprovable(f"the keyring has no digest key {key_id!r}, with which this log was written")
+    return key.digest(value) == digest
+
+
+def _has_redaction(shown: object) -> bool:
+    """Whether a shown value has something left out: then only its digest can be compared."""
+    stack = [shown]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, dict):
+            if (
+                "$redacted" in here
+                or "$quoted" in here
+                or any(str(key).startswith("$redacted ") for key in here)
+            ):
+                return True
+            stack.extend(here.values())
+        elif isinstance(here, list):
+            stack.extend(here)
+    return shown is None
+
+
+def _limits(recorded: object) -> Limits:
+    if not isinstance(recorded, dict):
+        return Limits()
+    known = {name: value for name, value in recorded.items() if name in Limits.__slots__}
+    return Limits(**known)
+
+
+def _stubs(stubs: list[JsonValue]) -> list[ToolStub]:
+    made: list[ToolStub] = []
+    for stub in stubs:
+        assert isinstance(stub, list)
+        program_name, name, namespace, parameters, doc = stub
+        assert isinstance(parameters, list)
+        made.append(
+            ToolStub(
+                str(program_name),
+                str(name),
+                None if namespace is None else str(namespace),
+                tuple(str(parameter) for parameter in parameters),
+                str(doc),
+            )
+        )
+    return made
+
+
+def _of_type(found: list[Record], type: str) -> Iterator[Record]:
+    return (record for record in found if record["type"] == type)
+
+
+def _calls_of(call_id: str, found: list[Record]) -> Iterator[Record]:
+    return (
+        record
+        for record in found
+        if record["type"] in ("tool.started", "tool.finished", "tool.denied")
+        and record.get("origin", {}).get("program") == call_id
+    )
