@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -66,13 +66,25 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
             sandbox=sandbox,
             audit=audit,
         )
+        app.state.running = 0
         yield
+
+
+@contextmanager
+def counted(request: Request) -> Iterator[ptc.Runner]:
+    """The runner, for one run, which is counted while it goes on."""
+    request.app.state.running += 1
+    try:
+        yield request.app.state.runner
+    finally:
+        request.app.state.running -= 1
 
 
 async def ask(request: Request) -> Response:
     """The answer, when it is there."""
     question = await read_question(request)
-    result = await while_connected(request, request.app.state.runner.run(question))
+    with counted(request) as runner:
+        result = await while_connected(request, runner.run(question))
     if result is None:
         return Response(status_code=499)
     calls = [report.call.qualified_name for report in result.calls]
@@ -82,17 +94,17 @@ async def ask(request: Request) -> Response:
 async def ask_stream(request: Request) -> Response:
     """What happens on the way, and then the answer, as server-sent events."""
     question = await read_question(request)
-    runner: ptc.Runner = request.app.state.runner
 
     async def events() -> AsyncIterator[str]:
-        # Leaving this block ends the run, and a client that goes away makes us leave it.
-        async with runner.stream(question) as run:
-            try:
-                async for event in run:
-                    if (told := tell(event)) is not None:
-                        yield f"event: {told[0]}\ndata: {json.dumps(told[1])}\n\n"
-            except ptc.PtcError as error:
-                yield f"event: error\ndata: {json.dumps({'code': error.code})}\n\n"
+        with counted(request) as runner:
+            # Leaving this block ends the run, and a client that goes away makes us leave it.
+            async with runner.stream(question) as run:
+                try:
+                    async for event in run:
+                        if (told := tell(event)) is not None:
+                            yield f"event: {told[0]}\ndata: {json.dumps(told[1])}\n\n"
+                except ptc.PtcError as error:
+                    yield f"event: error\ndata: {json.dumps({'code': error.code})}\n\n"
 
     return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
@@ -150,8 +162,8 @@ async def failed(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": {"code": error.code}}, 502)  # the text may name what is inside
 
 
-async def health(_: Request) -> Response:
-    return JSONResponse({"status": "ok"})
+async def health(request: Request) -> Response:
+    return JSONResponse({"status": "ok", "running": request.app.state.running})
 
 
 app = Starlette(
