@@ -19,6 +19,7 @@ from ptc.audit.view.model import CallView, ProgramView, RunView, TurnView
 from ptc.audit.view.timeline import swim_lanes
 
 _SHOWN: Final = 4000
+_TALL: Final = 40
 _STATUSES: Final = ("success", "failure", "denied", "cancelled", "indeterminate")
 
 
@@ -170,16 +171,20 @@ def _banner(report: Verification, view: RunView | None) -> Markup:
 
 
 def _denials(denied: list[CallView], view: RunView) -> Markup:
+    alike: dict[str, list[CallView]] = {}
+    for call in denied:
+        alike.setdefault(_json([call.tool, call.code, call.line, call.message]), []).append(call)
     items = [
         tag(
             "li",
-            tag("strong", call.tool),
-            f" ({call.code}) ",
-            _caller(call),
+            tag("strong", calls[0].tool),
+            f" ({calls[0].code}) ",
+            _caller(calls[0]),
+            f", {len(calls)} times" if len(calls) > 1 else None,
             ": ",
-            _value(call.message),
+            _value(calls[0].message),
         )
-        for call in denied[:200]
+        for calls in list(alike.values())[:200]
     ]
     for record in view.violations[:200]:
         data = record["data"]
@@ -275,7 +280,11 @@ def _calls(calls: list[CallView]) -> Markup:
         )
         for call in calls
     ]
-    return tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
+    table = tag("table", tag("thead", head), tag("tbody", rows))
+    if len(rows) <= _TALL:
+        return tag("div", table, class_="scroll")
+    name = f"{len(rows)} calls, a table that scrolls"
+    return tag("div", table, class_="scroll tall", tabindex="0", role="region", aria_label=name)
 
 
 def _caller(call: CallView) -> Markup:
