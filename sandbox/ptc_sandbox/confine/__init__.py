@@ -60,7 +60,10 @@ def enter_namespaces(confinement: Confinement) -> list[LayerReport]:
 
 
 def leave_namespaces() -> None:
-    """End the pid namespace's first process, and so every process in it, and reap it. Call before exiting."""
+    """End every process of the pid namespace, if there is one, and reap them: call before exiting.
+
+    The statuses of children that still ran are lost; a fork server that reports them reaps them before.
+    """
     from ptc_sandbox.confine import server
 
     server.leave_namespaces()

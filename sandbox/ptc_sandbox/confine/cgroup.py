@@ -1,7 +1,9 @@
-"""A control group for one fork server and its children: a bound on all of them together, where one is delegated.
+"""A control group for one fork server and its children: a bound on all of them together, where one is
+delegated.
 
 The host makes it, puts the fork server in before it forks, reads how often the kernel had to kill in it, and
-removes it. Only cgroup v2; it is told a directory or finds one, and it never changes the group the host is in.
+removes it. Only cgroup v2; it is told a directory or finds one, and it never changes the group the host is
+in.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Cgroup:
 
     @classmethod
     def create(cls, parent: Path, *, memory: int, pids: int) -> Cgroup:
-        """Make a group below `parent` with `memory` bytes (no swap) and `pids` processes for all in it together.
+        """Make a group below `parent` with `memory` bytes (no swap) and `pids` processes for all in it
+        together.
 
         OSError where the kernel refuses; nothing is left then. Groups of hosts that died are swept first.
         """
@@ -53,7 +56,8 @@ class Cgroup:
         self._set("cgroup.procs", pid)
 
     def out_of_memory_kills(self) -> int:
-        """How many processes the kernel killed in this group for want of memory: evidence for `killed:memory`."""
+        """How many processes the kernel killed in this group for want of memory: evidence for
+        `killed:memory`."""
         for line in (self.path / "memory.events").read_text().splitlines():
             name, _, count = line.partition(" ")
             if name == "oom_kill":
@@ -89,7 +93,9 @@ def find_parent(confinement: Confinement) -> tuple[Path | None, LayerReport]:
     for candidate in candidates:
         why = _unfit(candidate)
         if not why:
-            return candidate, LayerReport("cgroup", want, True, f"memory and pids are delegated at {candidate}")
+            return candidate, LayerReport(
+                "cgroup", want, True, f"memory and pids are delegated at {candidate}"
+            )
     report = LayerReport("cgroup", want, False, why, _ADVICE)
     if report.missing:
         raise LayerUnavailable(report)

@@ -1,13 +1,14 @@
 """The host's side of the kernel wall: what this machine enforces, layer by layer, found by attacking it.
 
-`probe` starts throw-away processes and changes nothing in the caller; it is what `ptc doctor` prints. It never
-takes a layer's word: a layer holds when, alone, it stopped every attack that it has to stop.
+`probe` starts throw-away processes and changes nothing in the caller; it is what `ptc doctor` prints. It
+never takes a layer's word: a layer holds when, alone, it stopped every attack that it has to stop.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -18,14 +19,16 @@ from typing import Final
 from ptc_sandbox.confine.attacks import ATTACKS
 from ptc_sandbox.confine.cgroup import find_parent
 from ptc_sandbox.confine.landlock import abi as landlock_abi
-from ptc_sandbox.confine.levels import LAYERS, Confinement, Layer, LayerReport, LayerUnavailable
+from ptc_sandbox.confine.levels import LAYERS, Confinement, Layer, LayerReport, LayerUnavailable, Want
 from ptc_sandbox.confine.trial import Answer, Outcome, Request
 from ptc_sandbox.errors import ConfinementUnavailable
 
 TOGETHER: Final = "together"
 """The name of the last report: every layer of the policy at once."""
 
-_BOOT: Final = "import sys; sys.path.insert(0, sys.argv[1]); from ptc_sandbox.confine.trial import main; main()"
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from ptc_sandbox.confine.trial import main; main()"
+)
 _ROOT: Final = str(Path(__file__).parents[2])
 _PATIENCE_S: Final = 120
 _ORDINARY: Final = 65534
@@ -50,11 +53,58 @@ def run_trial(request: Request) -> Answer:
 
 
 def alone(layer: Layer) -> Confinement:
-    """A policy of one layer, required, and nothing else (but no_new_privs, where the kernel insists on it)."""
+    """A policy of one layer, required, and nothing else (but no_new_privs, where the kernel insists on
+    it)."""
     bare = Confinement(f"{layer} alone")
     if layer in ("seccomp", "landlock"):
         bare = dataclasses.replace(bare, no_new_privs="required")
     return dataclasses.replace(bare, **{layer: "required"})  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LevelReport:
+    """Whether a named level can be had here; `missing` are the layers it promises that do not hold."""
+
+    name: str
+    reachable: bool
+    missing: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Examination:
+    """All that `ptc doctor` knows: each layer of the strictest level, and which levels can be had.
+
+    `together` is every attack against the strongest level that can be had; None if none can.
+    """
+
+    machine: dict[str, str]
+    layers: tuple[LayerReport, ...]
+    levels: tuple[LevelReport, ...]
+    together: LayerReport | None
+
+    def to_json(self) -> dict[str, object]:
+        """A plain object for `ptc doctor --json`."""
+        return {
+            "machine": self.machine,
+            "layers": [layer.to_json() for layer in self.layers],
+            "levels": [dataclasses.asdict(level) for level in self.levels],
+            "default": Confinement.default().name,
+            "together": self.together and self.together.to_json(),
+        }
+
+
+def examine() -> Examination:
+    """Try every layer there is, whatever the policy, and say which named levels this machine reaches."""
+    layers = tuple(_probe_layers(Confinement.strict()))
+    holds = {report.layer: report.holds for report in layers}
+    levels: list[LevelReport] = []
+    reached: Confinement | None = None
+    for level in (Confinement.strict(), Confinement.standard(), Confinement.minimal()):
+        missing = tuple(layer for layer in LAYERS if level.want(layer) == "required" and not holds[layer])
+        levels.append(LevelReport(level.name, not missing, missing))
+        reached = reached or (None if missing else level)
+    together = _probe_together(reached) if reached is not None else None
+    return Examination(_machine(), layers, tuple(levels), together)
 
 
 def probe(confinement: Confinement) -> list[LayerReport]:
@@ -63,13 +113,25 @@ def probe(confinement: Confinement) -> list[LayerReport]:
     Each layer is tried alone, by every attack that it has to stop; takes a few seconds. A report with
     `.missing` is a promise that cannot be kept here; `require` raises for it.
     """
+    return [*_probe_layers(confinement), _probe_together(confinement)]
+
+
+def _probe_layers(confinement: Confinement) -> list[LayerReport]:
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         baselines = {uid: pool.submit(_possible, uid) for uid in _users()}
-        reports = [pool.submit(_probe_layer, confinement, layer) for layer in LAYERS]
-        together = pool.submit(_probe_together, confinement)
+        trials = [pool.submit(_probe_layer, confinement, layer) for layer in LAYERS]
         possible = {uid: future.result() for uid, future in baselines.items()}
-        results = [report.result() for report in reports]
-        return [*(_judge(confinement, *result, possible) for result in results), together.result()]
+        return [_judge(confinement, *trial.result(), possible) for trial in trials]
+
+
+def _machine() -> dict[str, str]:
+    system = os.uname()
+    return {
+        "kernel": f"{system.sysname} {system.release}",
+        "machine": system.machine,
+        "python": platform.python_version(),
+        "user": "root" if os.geteuid() == 0 else f"uid {os.geteuid()}",
+    }
 
 
 def require(reports: Iterable[LayerReport]) -> None:
@@ -83,7 +145,8 @@ _Trials = dict[int | None, Answer]
 
 
 def _users() -> tuple[int | None, ...]:
-    """As whom to try: as we are, and for root as an ordinary user too, since root is exempt from some limits."""
+    """As whom to try: as we are, and for root as an ordinary user too, since root is exempt from some
+    limits."""
     return (None, _ORDINARY) if os.geteuid() == 0 else (None,)
 
 
@@ -103,12 +166,11 @@ def _is_possible_at_all(name: str) -> bool:
 
 
 def _possible(uid: int | None) -> dict[str, Outcome]:
-    """What comes of every attack without any confinement; what fails even then proves nothing about a layer."""
+    """What comes of every attack without any confinement; what fails even then proves nothing about a
+    layer."""
     unconfined = Confinement.none()
     names = tuple(name for name in ATTACKS if name != "spin")
-    return {
-        outcome.attack: outcome for outcome in run_trial(Request(unconfined, names, as_uid=uid)).outcomes
-    }
+    return {outcome.attack: outcome for outcome in run_trial(Request(unconfined, names, as_uid=uid)).outcomes}
 
 
 def _probe_layer(confinement: Confinement, layer: Layer) -> tuple[Layer, _Trials]:
@@ -120,9 +182,7 @@ def _probe_layer(confinement: Confinement, layer: Layer) -> tuple[Layer, _Trials
         landlock_abi=confinement.landlock_abi,
         uid=confinement.uid,
     )
-    return layer, {
-        uid: run_trial(Request(policy, _must_stop(layer, uid), as_uid=uid)) for uid in _users()
-    }
+    return layer, {uid: run_trial(Request(policy, _must_stop(layer, uid), as_uid=uid)) for uid in _users()}
 
 
 def _judge(
@@ -136,7 +196,9 @@ def _judge(
             return error.report
     if not trials:
         return LayerReport(layer, want, False, "off")
-    tried, open_, said = 0, [], ""
+    tried: set[str] = set()
+    open_: list[str] = []
+    said = ""
     for uid, answer in trials.items():
         if answer.unavailable is not None:
             return dataclasses.replace(answer.unavailable, want=want)
@@ -144,18 +206,28 @@ def _judge(
         for outcome in answer.outcomes:
             without = possible[uid].get(outcome.attack)
             if without is None or not without.stopped or ATTACKS[outcome.attack].fatal:
-                tried += 1
+                tried.add(outcome.attack)
                 open_ += [] if _is_stopped(layer, outcome) else [f"{outcome.attack} ({outcome.how})"]
     if open_:
-        return LayerReport(layer, want, False, f"{said}; but alone it did not stop {', '.join(open_)}", _REPORT_IT)
-    return LayerReport(layer, want, True, f"{said}; alone it stopped {_attacks(tried)}")
+        return LayerReport(
+            layer, want, False, f"{said}; but alone it did not stop {', '.join(open_)}", _REPORT_IT
+        )
+    return LayerReport(layer, want, True, f"{said}; alone it stopped {_attacks(len(tried))}")
 
 
-_REPORT_IT: Final = "this contradicts what the kernel says of itself: please report it with `ptc doctor --json`"
+_REPORT_IT: Final = (
+    "this contradicts what the kernel says of itself: please report it with `ptc doctor --json`"
+)
 
 
 def _attacks(count: int) -> str:
-    return "its one attack" if count == 1 else f"all of {count} attacks" if count else "no attack (none is possible)"
+    return (
+        "its one attack"
+        if count == 1
+        else f"all of {count} attacks"
+        if count
+        else "no attack (none is possible)"
+    )
 
 
 def _is_stopped(layer: Layer, outcome: Outcome) -> bool:
@@ -166,11 +238,15 @@ def _is_stopped(layer: Layer, outcome: Outcome) -> bool:
 
 def _probe_together(confinement: Confinement) -> LayerReport:
     """Every attack there is against the whole policy, as the host is."""
+    want: Want = "off" if all(confinement.want(layer) == "off" for layer in LAYERS) else "required"
     answer = run_trial(Request(confinement, tuple(name for name in ATTACKS if _is_possible_at_all(name))))
     if answer.unavailable is not None:
-        return LayerReport(TOGETHER, "required", False, f"{confinement.name} cannot be had here", "see above")
+        return LayerReport(
+            TOGETHER, want, False, f"{confinement.name} cannot be had here", "see the layer above"
+        )
     through = [outcome.attack for outcome in answer.outcomes if not outcome.stopped]
     stopped = f"{len(answer.outcomes) - len(through)} of {len(answer.outcomes)} attacks stopped"
     if through:
-        return LayerReport(TOGETHER, "required", False, f"{stopped}; open: {', '.join(through)}", "name a stronger level")
-    return LayerReport(TOGETHER, "required", True, stopped)
+        evidence = f"{stopped}; open: {', '.join(through)}"
+        return LayerReport(TOGETHER, want, False, evidence, "name a stronger level")
+    return LayerReport(TOGETHER, want, True, stopped)

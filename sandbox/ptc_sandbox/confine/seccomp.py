@@ -24,7 +24,7 @@ _SET_MODE_FILTER: Final = 1
 
 # Anything else on a message is refused: MSG_OOB on Unix sockets was a way into the kernel (CVE-2025-38236),
 # and an address or control data is never needed on a connected pair.
-_MESSAGE_FLAGS: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL | socket.MSG_WAITALL
+_MESSAGE_FLAGS: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL | socket.MSG_WAITALL)
 
 _MAP_NEEDED: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _MAP_TOLERATED: Final = 0x4000 | 0x8000 | 0x10 | 0x20000 | 0x100000

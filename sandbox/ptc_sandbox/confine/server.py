@@ -61,9 +61,13 @@ def leave_namespaces() -> None:
     keeper, _State.keeper = _State.keeper, None
     if keeper is not None:
         pid, line = keeper
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # the server's own loop reaped it
+        with contextlib.suppress(
+            ProcessLookupError, ChildProcessError
+        ):  # reaped already by the server's own loop
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            # It ends only when all others of its namespace were reaped, and those are our children.
+            while os.waitpid(-1, 0)[0] != pid:
+                pass
         os.close(line)
 
 
