@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from ptc.gateway.definitions import read_tools
-from ptc.gateway.history import ENCRYPTED_REASONING, FINGERPRINT, History, program_state, read_history
+from ptc.gateway.fingerprint import FINGERPRINT, program_state
+from ptc.gateway.history import History, read_history
 from ptc.gateway.ids import OF_A_PROGRAM, Mint, Place
+from ptc.gateway.reasoning import ENCRYPTED_REASONING
 from ptc.gateway.rejection import Rejected
 from ptc.gateway.seal import Seal
 

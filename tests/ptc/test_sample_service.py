@@ -117,9 +117,9 @@ async def test_a_hundred_clients_at_once_get_their_answers(service: Service) -> 
 
 async def test_a_stream_tells_of_calls_without_what_is_in_them(service: Service) -> None:
     """The names and how they ended; never arguments, results or the program."""
-    async with client(service) as http:
-        async with http.stream("POST", "/ask/stream", json={"question": "How many?"}) as response:
-            events = await events_of(response)
+    question = {"question": "How many?"}
+    async with client(service) as http, http.stream("POST", "/ask/stream", json=question) as response:
+        events = await events_of(response)
     assert [data["tool"] for name, data in events if name == "call"].count("get_stock") == 2
     assert {data["status"] for name, data in events if name == "called"} == {"success"}
     assert "await" not in json.dumps(events)

@@ -11,15 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ptc.gateway.definitions import Definition, ToolSet
-from ptc.gateway.history import (
-    ENCRYPTED_REASONING,
-    FINGERPRINT,
-    History,
-    ProgramHistory,
-    program_state,
-)
+from ptc.gateway.fingerprint import FINGERPRINT, program_state
+from ptc.gateway.history import History, ProgramHistory
 from ptc.gateway.ids import MAX_TURNS, OF_A_PROGRAM, Mint, Place
 from ptc.gateway.programs import Answered, HostedPrograms, Step
+from ptc.gateway.reasoning import encrypt
 from ptc.gateway.rejection import Rejected
 from ptc.gateway.script import (
     CallTool,
@@ -253,7 +249,7 @@ class _Emitter:
         item_id = self.next_id(item)
         item = {"type": "reasoning", "id": item_id, "summary": summary}
         if seal is not None:
-            item["encrypted_content"] = seal.seal(ENCRYPTED_REASONING, {"id": item_id})
+            item["encrypted_content"] = encrypt(seal, item_id)
         self._reasoned = True
         self.as_is(item)
 

@@ -6,14 +6,25 @@ that are open, their exchanges so far, and the turn of the script that comes nex
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ptc.gateway import reasoning
 from ptc.gateway.definitions import PROGRAMS, ToolSet
-from ptc.gateway.ids import OF_A_PROGRAM, Mint, Place, place_of, turn_of_call
-from ptc.gateway.rejection import Rejected, invalid, unknown_parameter
-from ptc.gateway.seal import BrokenSeal, ForeignSeal, MalformedSeal, Seal
+from ptc.gateway.fingerprint import open_fingerprint
+from ptc.gateway.ids import OF_A_PROGRAM, Mint, place_of, turn_of_call
+from ptc.gateway.pairing import (
+    CALL_OF,
+    OUTPUT_OF,
+    Exchange,
+    caller_id,
+    check_namespace,
+    check_object,
+    check_pair,
+    is_direct,
+)
+from ptc.gateway.rejection import Rejected, invalid, invalid_type, missing_parameter, unknown_parameter
+from ptc.gateway.seal import Seal
 from ptc.gateway.shapes import (
     INPUT_CONTENT,
     ITEMS,
@@ -24,38 +35,10 @@ from ptc.gateway.shapes import (
     check_fields,
     typed,
 )
-from ptc.gateway.strict_schema import json_type, types_of
-from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.errors import InvalidJson
 
-FINGERPRINT = "program fingerprint"
-ENCRYPTED_REASONING = "encrypted reasoning"
-
-_OUTPUT_OF = {
-    "function_call": "function_call_output",
-    "custom_tool_call": "custom_tool_call_output",
-    "shell_call": "shell_call_output",
-    "apply_patch_call": "apply_patch_call_output",
-    "computer_call": "computer_call_output",
-    "local_shell_call": "local_shell_call_output",
-}
-_CALL_OF = {output: call for call, output in _OUTPUT_OF.items()}
-# What stands for the user, not for the model: a new model turn cannot begin before such an item.
-CLIENT_ITEMS = frozenset({*_CALL_OF, "mcp_approval_response", "additional_tools", "compaction_trigger"})
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One call that the input has, and the output that answers it."""
-
-    index: int
-    call: JsonObject
-    output: JsonObject | None = None
-
-    @property
-    def call_id(self) -> str:
-        return str(self.call["call_id"])
+# What stands for the user, not for the model.
+_CLIENT_ITEMS = frozenset({*CALL_OF, "mcp_approval_response", "additional_tools", "compaction_trigger"})
 
 
 @dataclass(slots=True)
@@ -102,7 +85,7 @@ def read_history(
     content such an item is of use only where it is stored.
     """
     reader = _Reader(tools, seal, known_reasoning)
-    checked = [reader.read(value, f"input[{index}]", index) for index, value in enumerate(items)]
+    checked = [reader.read(value, f"input[{index}]") for index, value in enumerate(items)]
     return reader.finish(checked)
 
 
@@ -122,24 +105,25 @@ class _Reader:
         self.previous: JsonObject | None = None
         self.next_turn = 0
 
-    def read(self, value: JsonValue, where: str, index: int) -> JsonObject:
+    def read(self, value: JsonValue, where: str) -> JsonObject:
         item = as_object(value, where)
-        kind = self._kind(item, where)
+        kind = _kind(item, where)
         ours = self._check_shape(item, kind, where)
         self._check_id(item, where)
-        self._check_reasoning_order(item, where)
+        by_model = kind not in _CLIENT_ITEMS and item.get("role") in (None, "assistant")
+        reasoning.check_order(self.previous, item, by_model=by_model)
         self._note_turn(item)
         if kind == "message":
             self._message(item, where)
         elif kind == "reasoning":
-            self._reasoning(item, where)
+            reasoning.check_content(self.seal, item, where, self.known_reasoning)
         elif kind == "program":
             self._program(item, where)
         elif kind == "program_output":
             self._program_output(item, where)
-        elif kind in _OUTPUT_OF:
-            self._call(item, where, index, ours)
-        elif kind in _CALL_OF:
+        elif kind in OUTPUT_OF:
+            self._call(item, where, ours)
+        elif kind in CALL_OF:
             self._output(item, kind, where)
         elif kind in ("tool_search_call", "tool_search_output", "additional_tools"):
             self._tools_item(item, kind, where)
@@ -153,15 +137,10 @@ class _Reader:
 
     def finish(self, items: list[JsonObject]) -> History:
         if self.previous is not None and self.previous.get("type") == "reasoning":
-            raise self._without_following(self.previous)
+            raise reasoning.without_following(self.previous)
         for exchange in self.calls.values():
             if exchange.output is None:
-                name = str(exchange.call["type"]).replace("_", " ")
-                raise invalid(
-                    "input",
-                    f"No tool output found for {name} {exchange.call_id}.",
-                    code="missing_tool_output",
-                )
+                raise _no_output(exchange)
         for call_id, answered in self.searches.items():
             if not answered:
                 raise invalid("input", f"No tool output found for tool search call {call_id}.")
@@ -176,14 +155,7 @@ class _Reader:
             self._check_callable(program)
         return History(tuple(items), self.tools, still_open, self.next_turn)
 
-    # --- one item ---------------------------------------------------------------------------------------
-
-    def _kind(self, item: JsonObject, where: str) -> str:
-        if "type" not in item and "role" in item:
-            return "message"
-        if "type" not in item and set(item) == {"id"}:
-            return "item_reference"
-        return typed(item, where)
+    # --- any item ---------------------------------------------------------------------------------------
 
     def _check_shape(self, item: JsonObject, kind: str, where: str) -> bool:
         """Check the fields; returns whether the item is the peer's own and unchanged.
@@ -192,19 +164,18 @@ class _Reader:
         """
         if "created_by" in item:  # output only, on every type (wire.md, rule 1)
             raise unknown_parameter(f"{where}.created_by")
+        shape = ITEMS.get(kind)
         # What is added to a program and to reasoning after they have their id is sealed on its own.
         if kind not in ("program", "reasoning") and self.mint.is_unchanged(item):
+            for name, wanted in (shape or {}).items():
+                if wanted.required and name not in item:
+                    raise missing_parameter(f"{where}.{name}")
             return True
-        shape = ITEMS.get(kind)
         if shape is None:
-            raise invalid(
-                f"{where}.type", f"Invalid value: '{kind}'. Supported values are: " + _known_types()
-            )
-        if kind == "message":
-            check_fields({"type": "message", **item}, shape, where)
-        else:
-            check_fields(item if kind != "item_reference" else {"type": kind, **item}, shape, where)
-        if kind == "item_reference":
+            known = ", ".join(f"'{name}'" for name in sorted(ITEMS))
+            raise invalid(f"{where}.type", f"Invalid value: '{kind}'. Supported values are: {known}.")
+        check_fields({"type": kind, **item}, shape, where)
+        if kind == "item_reference":  # one that is stored was put in its place before
             raise Rejected(
                 f"Item with id '{item['id']}' not found.", param="input", status=404, code="item_not_found"
             )
@@ -235,88 +206,12 @@ class _Reader:
             raise unknown_parameter(f"{where}.phase")
         check_content(item["content"], OUTPUT_CONTENT if assistant else INPUT_CONTENT, f"{where}.content")
 
-    # --- reasoning --------------------------------------------------------------------------------------
-
-    def _reasoning(self, item: JsonObject, where: str) -> None:
-        sealed = item.get("encrypted_content")
-        if sealed is None:
-            if not self.known_reasoning(str(item["id"])):
-                raise Rejected(
-                    f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to "
-                    "false. Try again with `store` set to true, or remove this item from your input.",
-                    param="input",
-                    status=404,
-                )
-            return
-        try:
-            content = self.seal.open(ENCRYPTED_REASONING, str(sealed))
-        except (MalformedSeal, ForeignSeal, BrokenSeal) as error:
-            raise invalid(
-                f"{where}.encrypted_content",
-                f"The encrypted content for item {item['id']} could not be verified. Reason: Encrypted "
-                "content could not be decrypted or parsed.",
-                code="invalid_encrypted_content",
-            ) from error
-        if content.get("id") != item["id"]:
-            raise invalid(
-                f"{where}.encrypted_content", "Encrypted content item_id did not match the item id."
-            )
-
-    def _check_reasoning_order(self, item: JsonObject, where: str) -> None:
-        """Reasoning keeps what follows it, and what follows keeps its reasoning (wire.md, rule 9)."""
-        before, place = self.previous, place_of(item.get("id"))
-        reasoned = before is not None and before.get("type") == "reasoning"
-        before_place = place_of(before.get("id")) if before is not None and reasoned else None
-        if before is not None and before_place is not None:
-            expected = Place(before_place.turn, before_place.ordinal + 1, after_reasoning=True)
-            # An id may be left out where the API has it optional; then only the kind of item can be judged.
-            model_made = self._kind(item, where) not in CLIENT_ITEMS and item.get("role") in (
-                None,
-                "assistant",
-            )
-            if place != expected and (place is not None or not model_made):
-                raise self._without_following(before)
-        if place is not None and place.after_reasoning and not reasoned:
-            raise invalid(
-                "input",
-                f"Item '{item['id']}' of type '{item['type']}' was provided without its required "
-                "'reasoning' item.",
-            )
-
-    def _without_following(self, item: JsonObject) -> Rejected:
-        return invalid(
-            "input",
-            f"Item '{item['id']}' of type 'reasoning' was provided without its required following item.",
-        )
-
     # --- programs ---------------------------------------------------------------------------------------
 
     def _program(self, item: JsonObject, where: str) -> None:
-        state = self._open_fingerprint(item, where)
-        call_id = str(item["call_id"])
-        if call_id in self.programs or call_id in self.calls:
-            raise invalid(f"{where}.call_id", f"Duplicate call_id '{call_id}' in the input.")
-        self.programs[call_id] = ProgramHistory(item, state)
-
-    def _open_fingerprint(self, item: JsonObject, where: str) -> JsonObject:
-        param = f"{where}.fingerprint"
-        try:
-            state = self.seal.open(FINGERPRINT, str(item["fingerprint"]))
-        except ForeignSeal as error:
-            raise Rejected(
-                "The program's fingerprint was issued for another deployment. Replay a program only to the "
-                "deployment that wrote it.",
-                param=param,
-                code="invalid_program_fingerprint",
-                status=401,
-                type="authentication_error",
-            ) from error
-        except (MalformedSeal, BrokenSeal) as error:
-            raise invalid(param, f"The program's fingerprint is not valid: {error}.") from error
-        for name in ("id", "call_id", "code"):
-            if state.get(name) != _digest(item[name]):
-                raise invalid(f"{where}.{name}", f"The program's '{name}' does not match its fingerprint.")
-        return state
+        state = open_fingerprint(self.seal, item, where)
+        self._check_new_call_id(str(item["call_id"]), where)
+        self.programs[str(item["call_id"])] = ProgramHistory(item, state)
 
     def _program_output(self, item: JsonObject, where: str) -> None:
         program = self.programs.get(str(item["call_id"]))
@@ -328,11 +223,7 @@ class _Reader:
             raise invalid(f"{where}.call_id", f"Duplicate program output for call_id {item['call_id']}.")
         for exchange in program.exchanges.values():
             if exchange.output is None:
-                raise invalid(
-                    "input",
-                    f"No tool output found for function call {exchange.call_id}.",
-                    code="missing_tool_output",
-                )
+                raise _no_output(exchange)
         program.closed = True
 
     def _check_callable(self, program: ProgramHistory) -> None:
@@ -351,125 +242,64 @@ class _Reader:
                 )
 
     def _owner(self, caller: JsonValue, where: str) -> ProgramHistory | None:
-        if _is_direct(caller):
+        """The program that a caller names, None for the model itself."""
+        if is_direct(caller):
             return None
-        program = self.programs.get(_caller_id(caller))
+        program = self.programs.get(caller_id(caller))
         if program is None:
             raise invalid(
-                f"{where}.caller.caller_id", f"No program found for caller_id '{_caller_id(caller)}'."
+                f"{where}.caller.caller_id", f"No program found for caller_id '{caller_id(caller)}'."
             )
         return program
 
     # --- calls and outputs ------------------------------------------------------------------------------
 
-    def _call(self, item: JsonObject, where: str, index: int, ours: bool) -> None:
-        call_id = str(item["call_id"])
+    def _check_new_call_id(self, call_id: str, where: str) -> None:
         if call_id in self.calls or call_id in self.programs:
             raise invalid(f"{where}.call_id", f"Duplicate call_id '{call_id}' in the input.")
+
+    def _call(self, item: JsonObject, where: str, ours: bool) -> None:
+        call_id = str(item["call_id"])
+        self._check_new_call_id(call_id, where)
         check_caller(item.get("caller"), f"{where}.caller", extra_fields_are_ours=ours)
         place = place_of(item["id"]) if ours else None
         if place is not None and place.ordinal != OF_A_PROGRAM:
             # The script itself said so: it may forge a caller, to see what the client does about it.
-            program = self.programs.get(_caller_id(item.get("caller")))
+            program = self.programs.get(caller_id(item.get("caller")))
         else:
             program = self._owner(item.get("caller"), where)
         if item["type"] in ("function_call", "custom_tool_call"):
-            self._check_namespace(item, where)
-        exchange = self.calls[call_id] = Exchange(index, item)
+            check_namespace(item, self.tools, where)
+        exchange = self.calls[call_id] = Exchange(item)
         if program is not None:
             if program.closed:
                 raise invalid(f"{where}.caller", f"The program {program.call_id} has ended before this call.")
             program.exchanges[call_id] = exchange
 
-    def _check_namespace(self, item: JsonObject, where: str) -> None:
-        namespace, name = item.get("namespace"), str(item["name"])
-        if namespace is None and self.tools.get(None, name) is None and self.tools.namespaces_of(name):
-            spaces = ", ".join(f"'{space}'" for space in self.tools.namespaces_of(name))
-            raise invalid(
-                f"{where}.namespace",
-                f"Missing namespace for {item['type']} '{name}'. Expected one of: {spaces}.",
-            )
-
     def _output(self, item: JsonObject, kind: str, where: str) -> None:
         # The one output that has no field for the call's id carries it as its own.
         call_id = str(item["id" if kind == "local_shell_call_output" else "call_id"])
         exchange = self.calls.get(call_id)
-        if exchange is None or exchange.call["type"] != _CALL_OF[kind]:
+        if exchange is None or exchange.call["type"] != CALL_OF[kind]:
+            words = kind.replace("_", " ")
             raise invalid(
-                "input",
-                f"No tool call found for {kind.replace('_', ' ')} with call_id {call_id}.",
-                "unknown_call_id",
+                "input", f"No tool call found for {words} with call_id {call_id}.", "unknown_call_id"
             )
         if exchange.output is not None:
             raise invalid("input", f"Duplicate tool output for call_id {call_id}.", "duplicate_tool_output")
-        self._check_same_caller(exchange, item, where)
-        self._check_same_name(exchange, item, where)
+        check_pair(exchange, item, where)
         if kind in ("function_call_output", "custom_tool_call_output"):
             check_content(item["output"], INPUT_CONTENT, f"{where}.output")
-        exchange.output = item
-        program = self._owner(exchange.call.get("caller"), where)
+        program = self.programs.get(caller_id(exchange.call.get("caller")))
         if program is not None:
             if program.closed:
                 raise invalid(
                     f"{where}.caller", f"The program {program.call_id} has ended before this output."
                 )
             if kind == "function_call_output":
-                self._check_object(exchange, where)
+                check_object(exchange, item, self.tools, where)
             program.answered.append(exchange)
-
-    def _check_same_caller(self, exchange: Exchange, item: JsonObject, where: str) -> None:
-        """`caller` goes back exactly as it came (wire.md, rule 3); null, absent and direct are one."""
-        expected, given = exchange.call.get("caller"), item.get("caller")
-        if _is_direct(expected) and _is_direct(given):
-            check_caller(given, f"{where}.caller")
-            return
-        if given is None:
-            raise invalid(
-                f"{where}.caller",
-                f"Missing caller for function call output with call_id {exchange.call_id}: the call was made "
-                "by a program.",
-                code="missing_caller",
-            )
-        if given != expected:
-            check_caller(given, f"{where}.caller", extra_fields_are_ours=True)
-            raise invalid(
-                f"{where}.caller",
-                f"The caller of the output with call_id {exchange.call_id} does not match the call's caller.",
-                code="caller_mismatch",
-            )
-
-    def _check_same_name(self, exchange: Exchange, item: JsonObject, where: str) -> None:
-        for name in ("name", "namespace"):
-            given = item.get(name)
-            if given is not None and given != exchange.call.get(name):
-                raise invalid(
-                    f"{where}.{name}",
-                    f"The {name} of the output with call_id {exchange.call_id} does not match the call's.",
-                )
-
-    def _check_object(self, exchange: Exchange, where: str) -> None:
-        """A program-owned call with an output schema is answered by a JSON object, even for an error.
-
-        JSON of another type passes only where the schema names that type itself.
-        """
-        call, output = exchange.call, exchange.output
-        assert output is not None
-        namespace = call.get("namespace")
-        tool = self.tools.get(namespace if isinstance(namespace, str) else None, str(call["name"]))
-        if tool is None or tool.output_schema is None:
-            return
-        text = output["output"]
-        try:
-            kind = json_type(strict_json.loads(text)) if isinstance(text, str) else "content"
-        except InvalidJson:
-            kind = "text"
-        if kind != "object" and kind not in types_of(tool.output_schema, tool.output_schema):
-            raise invalid(
-                f"{where}.output",
-                f"Invalid output for function call {exchange.call_id}: '{call['name']}' has an output_schema "
-                "and was called by a program, so its output must be a string holding a JSON object.",
-                code="invalid_tool_output",
-            )
+        exchange.output = item
 
     # --- tools that arrive in the input, approvals ------------------------------------------------------
 
@@ -481,14 +311,12 @@ class _Reader:
             return
         if kind == "tool_search_output" and item.get("execution") == "client":
             if self.searches.get(str(call_id)) is not False:
-                raise invalid(
-                    "input",
-                    f"No tool call found for tool search output with call_id {call_id}.",
-                    "unknown_call_id",
-                )
+                words = f"No tool call found for tool search output with call_id {call_id}."
+                raise invalid("input", words, "unknown_call_id")
             self.searches[str(call_id)] = True
         more = item["tools"]
-        assert isinstance(more, list)
+        if not isinstance(more, list):
+            raise invalid_type(f"{where}.tools", "an array", more)
         self.tools = self.tools.with_more(more, f"{where}.tools")
 
     def _approval(self, item: JsonObject, kind: str, where: str) -> None:
@@ -503,27 +331,17 @@ class _Reader:
         self.approvals[request_id] = True
 
 
-def program_state(item: Mapping[str, JsonValue], header: JsonObject, tools: list[JsonValue]) -> JsonObject:
-    """What a program's fingerprint seals: what it is, and what a run of it depends on.
-
-    `item` has the program's `id`, `call_id` and `code`; `tools` are the (namespace, name) it may call.
-    """
-    digests = {name: _digest(item[name]) for name in ("id", "call_id", "code")}
-    return {**digests, "header": header, "tools": tools}
-
-
-def _digest(value: JsonValue) -> str:
-    return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _kind(item: JsonObject, where: str) -> str:
+    """The type of an item; a message and a reference may leave it out."""
+    if item.get("type") is None and "role" in item:
+        return "message"
+    if item.get("type") is None and item.keys() - {"type"} == {"id"}:
+        return "item_reference"
+    return typed(item, where)
 
 
-def _is_direct(caller: JsonValue) -> bool:
-    return caller is None or (isinstance(caller, dict) and caller.get("type") == "direct")
-
-
-def _caller_id(caller: JsonValue) -> str:
-    """The program that a caller names; an empty text, which no program has, for any other caller."""
-    return str(caller.get("caller_id", "")) if isinstance(caller, dict) else ""
-
-
-def _known_types() -> str:
-    return ", ".join(f"'{name}'" for name in sorted(ITEMS))
+def _no_output(exchange: Exchange) -> Rejected:
+    kind = str(exchange.call["type"]).replace("_", " ")
+    return invalid(
+        "input", f"No tool output found for {kind} {exchange.call_id}.", code="missing_tool_output"
+    )
