@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from ptc.events import Commentary, Finished, ProgramClosed, ProgramOpened, ProgramPaused, Refused
     from ptc.handlers import ClientTool, client_tool
+    from ptc.history import trim
     from ptc.limits import Limits
     from ptc.progress import CallFinished, CallStarted, RequestSent, RunEvent, RunFinished, RunStarted
     from ptc.providers.clients import azure_client, openai_client
@@ -113,6 +114,7 @@ _HOME = {
         "UnansweredCalls",
     ),
     "ptc.events": ("Commentary", "Finished", "ProgramClosed", "ProgramOpened", "ProgramPaused", "Refused"),
+    "ptc.history": ("trim",),
     "ptc.handlers": ("ClientTool", "client_tool"),
     "ptc.limits": ("Limits",),
     "ptc.progress": ("CallFinished", "CallStarted", "RequestSent", "RunEvent", "RunFinished", "RunStarted"),
@@ -246,6 +248,7 @@ __all__ = [
     "define_tool",
     "openai_client",
     "tool",
+    "trim",
 ]
 
 

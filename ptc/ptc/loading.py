@@ -22,6 +22,10 @@ class LoadedTools:
         self._read = len(self._history)
         return (namespace, name) in self._names
 
+    def read_again(self) -> None:
+        """The history was cut: what is left is read from its beginning; what was loaded stays loaded."""
+        self._read = 0
+
     def _add(self, tools: JsonValue, namespace: str | None) -> None:
         for tool in tools if isinstance(tools, list) else []:
             if not isinstance(tool, dict):

@@ -57,6 +57,11 @@ class RunReporter:
         """Every call so far, in the order in which they started."""
         return tuple(report for _, report in sorted(self._reports, key=lambda entry: entry[0]))
 
+    @property
+    def ran(self) -> frozenset[str]:
+        """Names of the tools that really ran."""
+        return frozenset(report.call.name for _, report in self._reports if report.outcome.status != "denied")
+
     async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
         token = None
         if self._recorder is not None:

@@ -7,16 +7,15 @@ calls run), and keeps the run's limits. It decides nothing that one of those dec
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ptc.asking import Asker, Emit
 from ptc.batch import Batch, Ledger, failing
 from ptc.budget import Budget
-from ptc.choice import ToolChoice
 from ptc.control import FailRun, TerminateRun
 from ptc.conversation import Conversation, State
 from ptc.errors import (
@@ -51,19 +50,18 @@ from ptc.exposure import LiveExposure
 from ptc.limits import Spent
 from ptc.loading import LoadedTools
 from ptc.outputs import output_for
-from ptc.progress import CallFinished, CallStarted, RunFinished, RunStarted
+from ptc.progress import CallFinished, CallStarted, RunEvent, RunFinished, RunStarted
+from ptc.recording import RunRecords
 from ptc.reporting import RunReporter
 from ptc.result import RunResult, RunStatus
 from ptc.settings import Settings, base_body, includes
-from ptc.toolbox import ProgramsMode, Step, build_step
+from ptc.steps import Steps
+from ptc.toolbox import ProgramsMode, Step
 from ptc.usage import Usage
 from ptc_tools.call import Call, JsonObject
 from ptc_tools.context import RunContext
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Cancelled, Outcome, Success
-
-if TYPE_CHECKING:
-    from ptc_sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +115,10 @@ class Run:
         self._asker = Asker(settings.endpoint, settings.retry, settings.request_timeout, emit)
         self._ledger = Ledger()
         self._loaded = LoadedTools(self._conversation.history)
-        self._choice = settings.tool_choice
+        self._records = RunRecords(settings, self._reporter, self._context, self._spent)
+        self._resources = AsyncExitStack()
+        self._steps = Steps(settings, self._exposure, self._resources)
         self._base = base_body(settings)
-        self._sandbox: Sandbox | None = settings.sandbox
-        self._step: Step | None = None
-        self._step_key: object = None
         self._batch: Batch | None = None
         self._limit: str | None = None
         self._response_id: str | None = None
@@ -130,15 +127,14 @@ class Run:
     async def drive(self) -> RunResult[object]:
         """Runs to the result. Raises RunError (and ToolCallError with `on_tool_error="raise"`)."""
         self._tell(RunStarted(self._start.run_id))
-        async with AsyncExitStack() as stack:
-            self._stack = stack
+        async with self._resources:
             try:
                 ending = await self._within_time()
                 result = self._result(ending)
             except BaseException as error:
                 await self._failed(error)
                 raise
-        await self._record_end(result.status, output_text=result.output_text)
+        await self._records.ended(result.status, output_text=result.output_text)
         self._tell(RunFinished(result))
         return result
 
@@ -155,20 +151,20 @@ class Run:
 
     async def _loop(self) -> _Ending:
         self._conversation.send(self._start.input)
-        await self._next_step()
-        await self._record_start()
+        step = await self._steps.next()
+        await self._records.started(step, self._conversation.history, self._start.labels)
         while True:
             self._check_limits()
-            step = await self._next_step()
+            await self._compact()
+            step = await self._steps.next()
             open_before = self._conversation.open_programs
             events = await self._response(step)
-            step = self._step or step  # programs="auto" may have fallen back meanwhile
+            step = self._steps.current or step  # programs="auto" may have fallen back meanwhile
             ending = await self._act(step, events, open_before)
             if ending is not None:
                 return ending
-            self._relax_choice()
-
-    # Limits and choice
+            if self._limit is None:
+                self._steps.relax_choice(self._reporter.ran)
 
     def _check_limits(self) -> None:
         exceeded = self._spent.exceeded(self._settings.limits)
@@ -177,61 +173,30 @@ class Run:
         limit, message = exceeded
         if self._settings.limits.final_answer and self._limit is None:
             self._limit = limit
-            self._choice = ToolChoice(mode="none")
+            self._steps.forbid_calls()
             return
         kind = RequestLimitExceeded if limit == "max_requests" else LimitExceeded
         raise kind(message, limit=limit)
 
-    def _relax_choice(self) -> None:
-        if self._limit is not None or not self._choice.forced:
+    async def _compact(self) -> None:
+        """Lets the application cut the history, where nothing is open (wire.md, rule 10)."""
+        compact, conversation = self._settings.compact, self._conversation
+        if compact is None or conversation.mode != "stateless" or not conversation.at_boundary:
             return
-        if self._choice.until_called:
-            wanted = self._choice.demanded(self._step) if self._step is not None else None
-            ran = [report.call.name for report in self._reporter.calls if report.outcome.status != "denied"]
-            if not (ran if wanted is None else wanted[1] in ran):
-                return
-        self._choice = self._choice.relaxed()
+        made = compact(tuple(conversation.history))
+        items = await made if inspect.isawaitable(made) else made
+        if list(items) == conversation.history:
+            return
+        before = len(conversation.history)
+        conversation.replace_history(items)
+        self._loaded.read_again()
+        await self._records.event("history.compacted", {"from": before, "to": len(conversation.history)})
 
     # Requests
 
-    async def _next_step(self) -> Step:
-        exposure = self._exposure
-        retired = exposure.still_callable
-        programs = exposure.programs if exposure.programs != "hosted" or exposure.hosted_tool else None
-        key = (exposure.version, tuple(map(id, retired)), programs)
-        if self._step is None or key != self._step_key:
-            if programs == "local" and self._sandbox is None:
-                from ptc_sandbox import Sandbox
-
-                self._sandbox = await self._stack.enter_async_context(Sandbox())
-            self._step = build_step(
-                exposure.entries,
-                programs=programs,
-                sandbox=self._sandbox,
-                still_callable=retired,
-                namespaces=self._settings.namespaces,
-                errors_in_schema=self._settings.errors_in_schema,
-                hosted_tool_removed=exposure.programs == "hosted" and not exposure.hosted_tool,
-            )
-            self._step_key = key
-            self._choice.check(self._step)
-        return self._step
-
-    def _body(self, step: Step) -> JsonObject:
-        body: JsonObject = {**self._base, **self._conversation.request()}
-        if step.wire:
-            body["tools"] = list(step.wire)
-            choice = self._choice.to_wire(step)
-            if choice is not None:
-                body["tool_choice"] = choice
-        if self._settings.output is not None:
-            given = body.get("text")
-            body["text"] = {**(given if isinstance(given, dict) else {}), **self._settings.output.to_wire()}
-        return body
-
     async def _response(self, step: Step) -> tuple[Event, ...]:
         response = await self._ask_with_fallbacks(step)
-        await self._record_response(response)
+        await self._records.received(response)
         events = self._conversation.receive(response)
         while events and isinstance(events[0], StillRunning):
             if not self._settings.background:
@@ -240,7 +205,7 @@ class Run:
                 )
             response = await self._asker.poll(events[0].response_id, self._settings.poll_interval)
             if response.get("status") not in ("queued", "in_progress"):
-                await self._record_response(response)
+                await self._records.received(response)
             events = self._conversation.receive(response)
         self._spent.usage += Usage.of_response(response)
         response_id = response.get("id")
@@ -251,20 +216,15 @@ class Run:
         self._spent.requests += 1
         self._reporter.request = self._spent.requests
         for _ in range(3):
-            body = self._body(step)
+            body = self._steps.add_to({**self._base, **self._conversation.request()}, step)
             try:
                 return await self._ask(step, body)
             except ProgramsUnsupported:
-                if (
-                    self._settings.programs != "auto"
-                    or self._spent.requests > 1
-                    or self._exposure.programs != "hosted"
-                ):
+                may = self._settings.programs == "auto" and self._spent.requests == 1
+                if not may or self._exposure.programs != "hosted":
                     raise
                 self._conversation.give_up()
-                self._exposure.programs = "local"  # nothing has run yet
-                self._step = None
-                step = await self._next_step()
+                step = await self._steps.fall_back_to_local()
             except EndpointError as error:
                 if error.error_code != "previous_response_not_found":
                     raise
@@ -274,21 +234,14 @@ class Run:
         raise AssertionError("each fallback is taken once")
 
     async def _ask(self, step: Step, body: JsonObject) -> JsonObject:
-        number = self._spent.requests
-        items = body["input"]
-        data: JsonObject = {
-            "request": number,
-            "model": self._settings.model,
-            "items": len(items) if isinstance(items, list) else 0,
-            "tools": list(step.names),
-        }
-
-        async def sent(attempt: int) -> None:
-            await self._event("request.sent", {**data, "attempt": attempt})
-
         hosted = step.programs == "hosted" or bool(self._conversation.open_programs)
         try:
-            return await self._asker.ask(body, number, programs_may_run=hosted, sent=sent)
+            return await self._asker.ask(
+                body,
+                self._spent.requests,
+                programs_may_run=hosted,
+                sent=lambda attempt: self._records.sent(step, body, attempt),
+            )
         except EndpointError as error:
             self._programs_may_have_started |= hosted and error.retry == "ambiguous"
             raise
@@ -303,9 +256,12 @@ class Run:
                 case CallRequested() | ApprovalRequested() | SearchRequested():
                     pending.append(event)
                 case ProgramOpened():
-                    await self._opened(event)
+                    self._context.programs.open(event.call_id)
+                    self._programs_may_have_started = True
+                    await self._records.opened(event)
                 case ProgramClosed():
-                    await self._closed(event)
+                    self._context.programs.close(event.call_id)
+                    await self._records.closed(event)
                 case Finished() | Refused() | Incomplete() | Failed():
                     ending = event
             if isinstance(
@@ -347,7 +303,7 @@ class Run:
             run=self._context,
             reporter=self._reporter,
             ledger=self._ledger,
-            choice=self._choice,
+            choice=self._steps.choice,
             open_before=open_before,
             loaded=self._loaded,
             settled=self._call_settled,
@@ -400,21 +356,6 @@ class Run:
     def _call_settled(self, call: Call, outcome: Outcome) -> None:
         self._exposure.settle(call, isinstance(outcome, Success))
 
-    async def _opened(self, event: ProgramOpened) -> None:
-        self._context.programs.open(event.call_id)
-        self._programs_may_have_started = True
-        data: JsonObject = {"call_id": event.call_id, "code": event.code}
-        # The embedded peer's programs are Python, and its fingerprints say that they are its own.
-        ours = str(event.item.get("fingerprint")).startswith("ptc1.")
-        language = "python" if ours else "javascript"
-        await self._event("program.started", {**data, "language": language, "where": "hosted"})
-
-    async def _closed(self, event: ProgramClosed) -> None:
-        self._context.programs.close(event.call_id)
-        calls = sum(getattr(r.call.caller, "caller_id", None) == event.call_id for r in self._reporter.calls)
-        data: JsonObject = {"call_id": event.call_id, "status": event.status, "calls": calls}
-        await self._event("program.finished", {**data, "result": event.result})
-
     # Endings
 
     def _result(self, ending: _Ending) -> RunResult[object]:
@@ -450,86 +391,24 @@ class Run:
         if isinstance(error, ResponseIncomplete):
             status = "incomplete"
         try:
-            await self._record_end(status, error=error)
+            await self._records.ended(status, error=error)
         except Exception as trouble:  # noqa: BLE001 - what ended the run matters more
             error.add_note(f"the end of the run could not be recorded: {type(trouble).__name__}")
 
     def _answer_the_rest(self) -> None:
         """Every call has its output in the transcript, also when the run ends in the middle of a batch."""
-        if self._conversation.state is not State.ANSWERING or self._step is None:
+        step = self._steps.current
+        if self._conversation.state is not State.ANSWERING or step is None:
             return
         known = self._batch.result.outcomes if self._batch is not None else {}
         for call_id, call in self._conversation.pending.items():
-            contract = self._step.contract(call.kind, call.call.namespace, call.call.name)
+            contract = step.contract(call.kind, call.call.namespace, call.call.name)
             try:
                 item = output_for(call, known.get(call_id, Cancelled("the run ended first")), contract)
             except RemoteProtocolError:
                 return
             self._conversation.answer(call_id, item)
 
-    # Records
-
-    def _tell(
-        self,
-        event: RunStarted
-        | RunFinished
-        | ProgramOpened
-        | ProgramPaused
-        | ProgramClosed
-        | Commentary
-        | Finished
-        | Refused,
-    ) -> None:
+    def _tell(self, event: RunEvent) -> None:
         if self._emit is not None:
             self._emit(event)
-
-    async def _event(self, kind: str, data: JsonObject) -> None:
-        await self._reporter.event(kind, data, self._context)
-
-    async def _record_start(self) -> None:
-        if self._settings.recorder is None:
-            return
-        assert self._step is not None
-        data: JsonObject = {
-            "model": self._settings.model,
-            "programs": self._settings.programs,
-            "tools": [tool.contract.qualified_name for tool in (*self._step.functions, *self._step.handlers)],
-            "input": list(self._conversation.history),
-            "labels": dict(self._start.labels),
-        }
-        await self._event("run.started", data)
-
-    async def _record_response(self, response: JsonObject) -> None:
-        if self._settings.recorder is None:
-            return
-        output, error = response.get("output"), response.get("error")
-        items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
-        data: JsonObject = {
-            "request": self._spent.requests,
-            "response_id": response.get("id"),
-            "status": response.get("status"),
-            "items": len(items),
-            "calls": sum(str(item.get("type")).endswith("_call") for item in items),
-            "usage": response.get("usage"),
-            "error": error.get("code") if isinstance(error, dict) else None,
-        }
-        await self._event("response.received", data)
-
-    async def _record_end(
-        self, status: str, *, output_text: str | None = None, error: BaseException | None = None
-    ) -> None:
-        if self._settings.recorder is None:
-            return
-        usage = self._spent.usage
-        data: JsonObject = {
-            "status": status,
-            "requests": self._spent.requests,
-            "calls": len(self._reporter.calls),
-            "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
-        }
-        if output_text is not None:
-            data["output_text"] = output_text
-        if error is not None:
-            data["error"] = str(getattr(error, "code", type(error).__name__))
-            data["message"] = str(error)
-        await self._event("run.finished", data)

@@ -23,7 +23,7 @@ from ptc.providers.openai_client import endpoint_of
 from ptc.result import RunResult
 from ptc.retry import RetryPolicy
 from ptc.run import Run, Start
-from ptc.settings import OnToolError, Programs, Settings, check_request_fields
+from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
 from ptc.stream import RunStream
 from ptc.structured import OutputFormat
 from ptc.sync import run_blocking
@@ -67,7 +67,8 @@ class Runner:
     run starts its own. `audit`: a recorder of every call. `on_tool_error`: `return` answers the model with
     an error, `raise` raises ToolCallError once the batch is answered. `limits`, or the two shortcuts
     `max_requests` and `max_concurrent_calls`. `history`: where the conversation is kept. `request`: more
-    fields of every request, such as `reasoning`. `middleware` goes around every call whatever its caller,
+    fields of every request, such as `reasoning`. `compact`: cuts the history between requests, where no call
+    and no program is open. `middleware` goes around every call whatever its caller,
     the first outermost. Raises ConfigurationError, RegistrationError.
     """
 
@@ -101,6 +102,7 @@ class Runner:
         request_timeout: float | None = None,
         call_timeout: float | None = 60.0,
         retry: RetryPolicy | None = None,
+        compact: Compact | None = None,
     ) -> None:
         if not isinstance(model, str) or not model:
             raise ConfigurationError("model= is the name of a model or of an Azure deployment")
@@ -142,6 +144,7 @@ class Runner:
             tool_choice=ToolChoice.of(tool_choice),
             output=None if output_type is None else OutputFormat.of(output_type),
             request=check_request_fields(request or {}),
+            compact=compact,
         )
         _check_tools(self._settings)
 
@@ -198,6 +201,11 @@ class Runner:
         return agent_tool(self, name, description, output_schema, **options)
 
     def _start(self, input: object, output_type: object, options: RunOptions) -> tuple[Settings, Start]:
+        unknown = sorted(set(options) - set(RunOptions.__annotations__))
+        if unknown:
+            raise TypeError(
+                f"a run has no option {', '.join(unknown)}; it has {', '.join(RunOptions.__annotations__)}"
+            )
         settings, principal = self._settings, options.get("principal")
         if output_type is not None:
             settings = replace(settings, output=OutputFormat.of(output_type))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ptc_sandbox import Sandbox
 
 OnToolError: TypeAlias = Literal["return", "raise"]
+Compact: TypeAlias = (
+    "Callable[[Sequence[JsonObject]], Sequence[JsonObject] | Awaitable[Sequence[JsonObject]]]"
+)
+"""Gives a shorter history, or the same; `ptc.trim` cuts whole units."""
 Programs: TypeAlias = Literal["hosted", "local", "auto"]
 
 _OURS: Final = frozenset(
@@ -69,6 +73,7 @@ class Settings:
     tool_choice: ToolChoice
     output: OutputFormat | None
     request: Mapping[str, JsonValue]
+    compact: Compact | None
 
 
 def check_request_fields(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

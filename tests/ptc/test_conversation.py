@@ -9,17 +9,6 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ptc.loop_fakes import (
-    answer,
-    by_program,
-    commentary,
-    function_call,
-    program,
-    program_output,
-    reasoning,
-    refusal,
-    response,
-)
 
 from ptc.conversation import TRANSITIONS, Conversation, State, Step
 from ptc.errors import (
@@ -45,6 +34,17 @@ from ptc.events import (
     StillRunning,
 )
 from ptc.items import output_item
+from tests.ptc.loop_fakes import (
+    answer,
+    by_program,
+    commentary,
+    function_call,
+    program,
+    program_output,
+    reasoning,
+    refusal,
+    response,
+)
 
 
 def started(**options: Any) -> Conversation:

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ptc.loop_fakes import answer, by_program, function_call, program, program_output, reasoning
 
 from ptc.history import orphans, trim, units
+from tests.ptc.loop_fakes import answer, by_program, function_call, program, program_output, reasoning
 
 
 def user(text: str = "hi") -> dict[str, Any]:

@@ -113,7 +113,7 @@ async def test_litellm_41913_what_was_declared_is_sent() -> None:
         "x_vendor": {"a": 1},
     }
     endpoint = FakeEndpoint([answer()])
-    raw = ptc.define_tool(definition, dict)
+    raw = ptc.define_tool(definition, lambda: {"ok": True})
     await runner(endpoint, tools=[raw], request={"parallel_tool_calls": False}).run("go")
     assert endpoint.bodies[0]["tools"][0] == definition
     assert endpoint.bodies[0]["parallel_tool_calls"] is False

@@ -8,6 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+import ptc
+from ptc.history import orphans
+from ptc_tools.call import Call
+from ptc_tools.context import RunContext
 from tests.ptc.loop_fakes import (
     AT_ONCE,
     FakeEndpoint,
@@ -22,11 +27,6 @@ from tests.ptc.loop_fakes import (
     refusal,
     response,
 )
-
-import ptc
-from ptc.history import orphans
-from ptc_tools.call import Call
-from ptc_tools.context import RunContext
 
 
 @ptc.tool(allowed_callers=["direct", "programmatic"])
@@ -646,3 +646,40 @@ async def test_programs_unsupported_says_what_to_try() -> None:
     endpoint = FakeEndpoint(ptc.ProgramsUnsupported("no", status=400))
     with pytest.raises(ptc.ProgramsUnsupported):
         await runner(endpoint, programs="hosted").run("go")
+
+
+# Compaction
+
+
+async def test_the_history_is_cut_where_nothing_is_open() -> None:
+    """The application cuts whole units; it is not asked while a program or a call is open."""
+    asked: list[int] = []
+
+    def compact(items: Any) -> Any:
+        asked.append(len(items))
+        return ptc.trim(items, keep=1)
+
+    endpoint = FakeEndpoint(
+        [function_call(call_id="a")],
+        [program(), function_call(call_id="b", caller=by_program())],
+        [program_output()],
+        [answer()],
+    )
+    result = await runner(endpoint, programs="hosted", compact=compact).run("go")
+    assert asked == [1, 3, 5]
+    assert [len(sent) for sent in endpoint.inputs] == [1, 1, 4, 1]
+    assert orphans(result.items) == []
+
+
+async def test_a_cut_that_leaves_an_orphan_is_refused() -> None:
+    """Before the service would."""
+    endpoint = FakeEndpoint([function_call()], [answer()])
+    with pytest.raises(ptc.InvalidInput, match="no call before it"):
+        await runner(endpoint, compact=lambda items: items[-1:]).run("go")
+
+
+async def test_an_option_that_a_run_does_not_have_is_a_type_error() -> None:
+    """A misspelt limit must not be no limit."""
+    options: Any = {"max_request": 1}
+    with pytest.raises(TypeError, match="no option max_request"):
+        await runner(FakeEndpoint()).run("go", **options)

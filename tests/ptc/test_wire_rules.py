@@ -8,6 +8,10 @@ from typing import Any
 
 import httpx2
 import pytest
+
+import ptc
+from ptc.conversation import Conversation
+from ptc.history import orphans, trim
 from tests.ptc.loop_fakes import (
     AT_ONCE,
     FakeEndpoint,
@@ -23,10 +27,6 @@ from tests.ptc.loop_fakes import (
     reasoning,
     response,
 )
-
-import ptc
-from ptc.conversation import Conversation
-from ptc.history import orphans, trim
 
 RAN: list[int] = []
 

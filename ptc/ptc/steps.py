@@ -1,0 +1,90 @@
+"""The steps of one run: which snapshot of the tools the next request uses, and which choice it makes.
+
+It is told what changed (exposure, open programs, calls that ran) and builds a new snapshot only then. A step
+that was handed out never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from ptc.choice import ToolChoice
+from ptc.exposure import LiveExposure
+from ptc.settings import Settings
+from ptc.toolbox import Step, build_step
+from ptc_tools.call import JsonObject
+
+if TYPE_CHECKING:
+    from ptc_sandbox import Sandbox
+
+
+class Steps:
+    """`current` is the snapshot in force; `resources` owns a sandbox that the run had to start itself."""
+
+    def __init__(self, settings: Settings, exposure: LiveExposure, resources: AsyncExitStack) -> None:
+        self._settings = settings
+        self._exposure = exposure
+        self._resources = resources
+        self._sandbox: Sandbox | None = settings.sandbox
+        self._key: object = None
+        self.current: Step | None = None
+        self.choice = settings.tool_choice
+
+    async def next(self) -> Step:
+        """The snapshot for the next request. Raises ConfigurationError, DuplicateTool."""
+        exposure = self._exposure
+        retired = exposure.still_callable
+        hosted_removed = exposure.programs == "hosted" and not exposure.hosted_tool
+        programs = None if hosted_removed else exposure.programs
+        key = (exposure.version, tuple(map(id, retired)), programs)
+        if self.current is not None and key == self._key:
+            return self.current
+        if programs == "local" and self._sandbox is None:
+            from ptc_sandbox import Sandbox
+
+            self._sandbox = await self._resources.enter_async_context(Sandbox())
+        self.current = build_step(
+            exposure.entries,
+            programs=programs,
+            sandbox=self._sandbox,
+            still_callable=retired,
+            namespaces=self._settings.namespaces,
+            errors_in_schema=self._settings.errors_in_schema,
+            hosted_tool_removed=hosted_removed,
+        )
+        self._key = key
+        self.choice.check(self.current)
+        return self.current
+
+    async def fall_back_to_local(self) -> Step:
+        """Programs run here from now on; only before anything has run."""
+        self._exposure.programs = "local"
+        return await self.next()
+
+    def add_to(self, body: JsonObject, step: Step) -> JsonObject:
+        """The body with the step's tools, the choice, and the form of the answer."""
+        if step.wire:
+            body["tools"] = list(step.wire)
+            choice = self.choice.to_wire(step)
+            if choice is not None:
+                body["tool_choice"] = choice
+        if self._settings.output is not None:
+            given = body.get("text")
+            body["text"] = {**(given if isinstance(given, dict) else {}), **self._settings.output.to_wire()}
+        return body
+
+    def relax_choice(self, ran: Collection[str]) -> None:
+        """A forced choice was obeyed, or with `until_called` waits for its tool to be among those that `ran`."""
+        if not self.choice.forced:
+            return
+        if self.choice.until_called:
+            wanted = self.choice.demanded(self.current) if self.current is not None else None
+            if not (ran if wanted is None else wanted[1] in ran):
+                return
+        self.choice = self.choice.relaxed()
+
+    def forbid_calls(self) -> None:
+        """For the last request after a limit."""
+        self.choice = ToolChoice(mode="none")

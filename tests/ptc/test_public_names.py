@@ -1,0 +1,42 @@
+"""The public API: what `import ptc` offers, and what it costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import ptc
+
+
+def test_every_public_name_is_there_and_every_name_is_listed() -> None:
+    """What type checkers see, what `__all__` says and what loads are one list."""
+    source = ast.parse(Path(ptc.__file__).read_text())
+    (block,) = [node for node in source.body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname or alias.name
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen | {"__version__"} == set(ptc.__all__)
+    assert sorted(set(ptc.__all__)) == sorted(ptc.__all__)
+    for name in ptc.__all__:
+        assert getattr(ptc, name) is not None
+    assert set(dir(ptc)) >= set(ptc.__all__)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """As with every module."""
+    assert not hasattr(ptc, "nobody")
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    """The SDK alone takes seconds on a small machine."""
+    code = (
+        "import sys, ptc; ptc.Runner; ptc.tool; ptc.azure_client; "
+        "print([m for m in ('openai', 'azure', 'starlette', 'rich', 'typer', 'uvicorn', 'httpx2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
