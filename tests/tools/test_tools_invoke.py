@@ -414,19 +414,19 @@ class TestRunning:
 
     async def test_a_sync_tool_runs_off_the_event_loop_with_its_context(self) -> None:
         """A blocking tool must not stop the loop, nor the calls beside it."""
-        inside, go_on = threading.Event(), threading.Event()
+        loop, inside = asyncio.get_running_loop(), asyncio.Event()
+        go_on = threading.Event()
         names: list[str] = []
 
         @tool
         def blocks(n: int) -> int:
             names.append(threading.current_thread().name)
-            inside.set()
+            loop.call_soon_threadsafe(inside.set)
             assert go_on.wait(30)
             return n
 
         task = asyncio.create_task(invoke(blocks, {"n": 7}))  # type: ignore[arg-type]
-        while not inside.is_set():
-            await asyncio.sleep(0)
+        await inside.wait()
         go_on.set()
         assert await task == Success(7)
         assert names[0] != threading.main_thread().name

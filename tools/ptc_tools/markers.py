@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SENSITIVE_KEYWORD = "x-ptc-sensitive"
 REDACTED = "[redacted]"
+ANY_DEPTH = "**"
 
 
 class DesignerMark:
@@ -72,27 +73,35 @@ def take_sensitive(schema: JsonObject) -> tuple[str, ...]:
     return paths
 
 
-def _marked(schema: JsonValue, root: JsonObject, path: str, above: tuple[str, ...]) -> Iterator[str]:
+def _marked(
+    schema: JsonValue, root: JsonObject, path: str, above: tuple[str, ...], *, again: bool = True
+) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
     if schema.get(SENSITIVE_KEYWORD):
         yield path
         return
     reference = schema.get("$ref")
-    if isinstance(reference, str) and reference not in above:
-        yield from _marked(resolve(root, reference), root, path, (*above, reference))
+    if isinstance(reference, str):
+        target = resolve(root, reference)
+        if reference not in above:
+            yield from _marked(target, root, path, (*above, reference), again=again)
+        elif again:
+            # It holds itself, to any depth: whatever ends like a marked place below here is one.
+            for suffix in _marked(target, root, "", above, again=False):
+                yield f"{path}/{ANY_DEPTH}{suffix}"
     for keyword in ("anyOf", "oneOf", "allOf"):
         members = schema.get(keyword)
         for member in members if isinstance(members, list) else ():
-            yield from _marked(member, root, path, above)
+            yield from _marked(member, root, path, above, again=again)
     properties = schema.get("properties")
     for name, member in properties.items() if isinstance(properties, dict) else ():
-        yield from _marked(member, root, f"{path}/{escape(name)}", above)
+        yield from _marked(member, root, f"{path}/{escape(name)}", above, again=again)
     for keyword in ("items", "additionalProperties"):
-        yield from _marked(schema.get(keyword), root, f"{path}/*", above)
+        yield from _marked(schema.get(keyword), root, f"{path}/*", above, again=again)
     prefix = schema.get("prefixItems")
     for index, member in enumerate(prefix if isinstance(prefix, list) else ()):
-        yield from _marked(member, root, f"{path}/{index}", above)
+        yield from _marked(member, root, f"{path}/{index}", above, again=again)
 
 
 def _unmark(value: JsonValue) -> None:
@@ -107,25 +116,35 @@ def _unmark(value: JsonValue) -> None:
 
 
 def redact(value: JsonValue, paths: tuple[str, ...]) -> JsonValue:
-    """A copy of `value` with `[redacted]` where `paths` say (`/customer/email`, `/rows/*/iban`).
+    """A copy of `value` with `[redacted]` where `paths` say (`/customer/email`, `/rows/*/iban`, `/tree/**/pin`).
 
     A value that is null stays null: its absence is no secret, and an auditor may need to see it.
     """
     for path in paths:
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
-        value = _redacted(value, steps)
+        value = _redacted(value, _steps(path))
     return value
+
+
+def _steps(path: str) -> list[str]:
+    return [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
 
 
 def _redacted(value: JsonValue, steps: list[str]) -> JsonValue:
     if not steps:
         return None if value is None else REDACTED
     step, rest = steps[0], steps[1:]
+    if step == ANY_DEPTH:
+        value = _redacted(value, rest)
+        rest = steps
     if isinstance(value, dict):
-        return {key: _redacted(item, rest) if step in ("*", key) else item for key, item in value.items()}
+        return {
+            key: _redacted(item, rest) if step in ("*", ANY_DEPTH, key) else item
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [
-            _redacted(item, rest) if step in ("*", str(index)) else item for index, item in enumerate(value)
+            _redacted(item, rest) if step in ("*", ANY_DEPTH, str(index)) else item
+            for index, item in enumerate(value)
         ]
     return value
 
@@ -133,8 +152,7 @@ def _redacted(value: JsonValue, steps: list[str]) -> JsonValue:
 def sensitive_texts(value: JsonValue, paths: tuple[str, ...]) -> Iterator[str]:
     """The strings in the places that `paths` name: what an error message must not repeat."""
     for path in paths:
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
-        yield from _texts(value, steps)
+        yield from _texts(value, _steps(path))
 
 
 def _texts(value: JsonValue, steps: list[str]) -> Iterator[str]:
@@ -146,11 +164,10 @@ def _texts(value: JsonValue, steps: list[str]) -> Iterator[str]:
                 yield from _texts(item, [])
         return
     step, rest = steps[0], steps[1:]
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if step in ("*", key):
-                yield from _texts(item, rest)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            if step in ("*", str(index)):
-                yield from _texts(item, rest)
+    if step == ANY_DEPTH:
+        yield from _texts(value, rest)
+        rest = steps
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        if step in ("*", ANY_DEPTH, str(key)):
+            yield from _texts(item, rest)

@@ -342,11 +342,12 @@ def _injected(
     """What a raw tool's function takes that no call may give: the context and the designer's values."""
     try:
         hints = type_hints(function, None)
-    except InvalidSignature:
-        return None, {}
+        signature = inspect.signature(function)
+    except (InvalidSignature, TypeError, ValueError):
+        return None, {}  # a builtin, say: it has no annotations, and so nothing to inject
     context: str | None = None
     designer: dict[str, DesignerField] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in signature.parameters.items():
         hint = hints.get(name)
         if hint is ToolContext:
             context = name
