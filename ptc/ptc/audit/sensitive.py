@@ -6,6 +6,7 @@ Told a schema, it gives a small tree to walk beside a value. Where branches (`an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
@@ -50,7 +51,7 @@ class Sensitivity:
                     found.append(schema.get("additionalProperties"))
                 patterns = schema.get("patternProperties")
                 if isinstance(patterns, dict):
-                    found.extend(patterns.values())
+                    found.extend(part for pattern, part in patterns.items() if _may_match(pattern, name))
             known = self._descend(found)
             if len(self._members) < 1000:
                 self._members[name] = known
@@ -77,6 +78,14 @@ class Sensitivity:
 
 
 NOTHING: Final = Sensitivity(None, [])
+
+
+def _may_match(pattern: str, name: str) -> bool:
+    """JSON Schema patterns are ECMAScript's: one that Python cannot read may match anything."""
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True
 
 
 def _mentions(value: JsonValue) -> bool:

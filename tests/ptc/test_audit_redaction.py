@@ -1,0 +1,369 @@
+"""Secrets stay out of the log: by schema, by path, by name, by detector; and equal values can be matched."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from ptc.audit import Redaction, Sensitive
+from ptc.audit.errors import AuditKeyError, InvalidAuditConfig
+from ptc.audit.keys import Keyring
+from ptc.audit.redact import Redactor
+from ptc.audit.sensitive import NOTHING, Sensitivity
+from ptc_tools.call import JsonValue
+from ptc_tools.outcome import Denied, Failure, Success
+from tests.ptc.audit_support import FORMS, KEYS, RUN, call, contract, of_type, open_log, read, record_call
+
+KEY = KEYS.active("digest")
+
+
+def shown(value: JsonValue, schema: JsonValue = None, **options: Any) -> Any:
+    return Redactor(Redaction(**options), KEY).shown(value, Sensitivity.of(schema))
+
+
+def reason(value: Any) -> str:
+    return str(value["$redacted"])
+
+
+class Account(BaseModel):
+    name: str
+    pin: Annotated[int, Sensitive]
+    notes: list[Annotated[str, Sensitive]] = []
+
+
+def test_a_type_marked_sensitive_is_marked_in_its_schema() -> None:
+    """One mark beside the type; the schema carries it to whoever records."""
+    properties = Account.model_json_schema()["properties"]
+    assert properties["pin"]["x-sensitive"] is True
+    assert properties["notes"]["items"]["x-sensitive"] is True
+    assert "x-sensitive" not in properties["name"]
+
+
+def test_what_a_schema_marks_is_replaced_wherever_it_stands() -> None:
+    """Members, items, references, branches: a mark in one of several branches is enough."""
+    schema = {
+        "$defs": {"secret": {"type": "string", "x-sensitive": True}},
+        "properties": {
+            "ref": {"$ref": "#/$defs/secret"},
+            "list": {"items": {"$ref": "#/$defs/secret"}},
+            "pair": {"prefixItems": [{"type": "string"}, {"x-sensitive": True}]},
+            "either": {"anyOf": [{"type": "null"}, {"properties": {"x": {"x-sensitive": True}}}]},
+            "open": {"type": "string"},
+        },
+        "patternProperties": {"^s_": {"x-sensitive": True}},
+        "additionalProperties": {"properties": {"deep": {"x-sensitive": True}}},
+    }
+    value: JsonValue = {
+        "ref": "a",
+        "list": ["b", "c"],
+        "pair": ["d", "e"],
+        "either": {"x": 1, "y": 2},
+        "other": {"deep": 3, "flat": 4},
+    }
+    got = shown(value, schema)
+    assert reason(got["ref"]) == "schema"
+    assert [reason(item) for item in got["list"]] == ["schema", "schema"]
+    assert reason(got["pair"][1]) == "schema"
+    assert (reason(got["either"]["x"]), got["either"]["y"]) == ("schema", 2)
+    assert (reason(got["other"]["deep"]), got["other"]["flat"]) == ("schema", 4)
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    """Trees are ordinary schemas; walking one must follow the value and not the schema."""
+    schema: JsonValue = {
+        "$defs": {"node": {"properties": {"key": {"x-sensitive": True}, "next": {"$ref": "#/$defs/node"}}}},
+        "$ref": "#/$defs/node",
+    }
+    value: JsonValue = {"key": 0}
+    for number in range(1, 50):
+        value = {"key": number, "next": value}
+    got = shown(value, schema)
+    while got:
+        assert reason(got["key"]) == "schema"
+        got = got.get("next")
+    loop: JsonValue = {
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+        "$ref": "#/$defs/a",
+        "x": {"x-sensitive": True},
+    }
+    assert shown({"k": "v"}, loop) == {"k": "v"}
+
+
+@pytest.mark.parametrize(
+    ("path", "hidden"),
+    [
+        ("customer.ssn", ["ssn"]),
+        ("customer.*", ["ssn", "name"]),
+        ("**.name", ["name"]),
+        ("rows.*.iban2", []),
+        ("other", []),
+    ],
+)
+def test_a_path_names_what_to_hide(path: str, hidden: list[str]) -> None:
+    value: JsonValue = {"customer": {"ssn_": 1, "ssn": "078", "name": "n"}}
+    got = shown(value, paths=(path,), names=False, detectors=())["customer"]
+    assert {name for name, item in got.items() if isinstance(item, dict)} == set(hidden) | (
+        {"ssn_"} if path == "customer.*" else set()
+    )
+
+
+def test_paths_reach_into_arrays() -> None:
+    got = shown({"rows": [{"iban": "x", "n": 1}, {"iban": "y", "n": 2}]}, paths=("rows.*.iban",), names=False)
+    assert [reason(row["iban"]) for row in got["rows"]] == ["path", "path"]
+    assert [row["n"] for row in got["rows"]] == [1, 2]
+    with pytest.raises(InvalidAuditConfig):
+        Redaction(paths=("a..b",))
+
+
+SECRETS = {
+    "api_key": [
+        "sk-" + "a1B2" * 8,
+        "sk-proj-" + "a1B2" * 8,
+        "AKIA" + "ABCDEFGH12345678",
+        "ghp_" + "a" * 36,
+        "xoxb-1234567890-abc",
+    ],
+    "token": ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk", "Bearer abcdefghijklmnop.qrstuv"],
+    "credential": ["password=hunter22", "postgres://user:s3cret@db/x", "AccountKey=abcd1234=="],
+    "private_key": ["-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"],
+    "card_number": ["4111 1111 1111 1111", "5555555555554444"],
+    "email": ["alice@example.com", "a.b+c@sub.example.co.uk"],
+}
+
+
+@pytest.mark.parametrize(
+    ("detector", "secret"), [(name, text) for name, texts in SECRETS.items() for text in texts]
+)
+def test_well_known_secrets_are_found_alone_in_text_in_keys_and_deep_inside(
+    detector: str, secret: str
+) -> None:
+    """A model puts what it was told anywhere."""
+    for value in (secret, f"use {secret} now", {"a": [{"b": secret}]}, {secret: 1}):
+        got = shown(value)
+        assert secret not in json.dumps(got)
+    assert reason(shown(secret)) == f"detector:{detector}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sku_123",
+        "4111 1111 1111 1112",
+        "2026-11-30 12:00:00",
+        "task-runner-service-with-long-name",
+        "a @ b",
+        "1234567890123",
+    ],
+)
+def test_ordinary_texts_are_left_alone(text: str) -> None:
+    """A log that hides everything answers nothing."""
+    assert shown(text) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "api_key", "apiKey", "x-auth-token", "clientSecret", "Authorization"]
+)
+def test_members_called_like_secrets_are_hidden(name: str) -> None:
+    assert reason(shown({name: "anything"})[name]) == "name"
+    assert reason(shown({name: 123456})[name]) == "name"
+    assert shown({name: None}) == {name: None}
+    assert shown({"tokens": 5, "passage": "x"}) == {"tokens": 5, "passage": "x"}
+
+
+def test_a_card_number_may_be_a_number() -> None:
+    assert reason(shown({"card": 4111111111111111})["card"]) == "detector:card_number"
+
+
+def test_equal_values_correlate_and_different_types_do_not() -> None:
+    """The digest is over type and canonical value: that is how one secret is followed through a log."""
+    a, b = shown({"password": 1234})["password"], shown({"password": 1234.0})["password"]
+    c, d = shown({"password": "1234"})["password"], shown({"password": [1234]})["password"]
+    assert a["hmac"] == b["hmac"]
+    assert len({a["hmac"], c["hmac"], d["hmac"]}) == 3
+    inside = shown("my mail is alice@example.com, ok")
+    assert inside["found"] == [{"detector": "email", "hmac": KEY.digest("alice@example.com")}]
+
+
+def test_another_key_gives_another_digest() -> None:
+    """Without the key nobody can try values against the log."""
+    other = Keyring.generate().active("digest")
+    assert KEY.digest("a").partition(":")[2] != other.digest("a").partition(":")[2]
+
+
+def test_a_tools_own_object_does_not_pass_for_a_redaction() -> None:
+    """A result that says `$redacted` must not look like something the log left out."""
+    assert shown({"$redacted": "level", "bytes": 3}) == {"$quoted": {"$redacted": "level", "bytes": 3}}
+
+
+def test_texts_too_long_to_search_are_left_out_whole() -> None:
+    """What was not looked through is not shown."""
+    assert reason(shown("x" * 1_000_001)) == "size"
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_redaction_changes_nothing_that_it_is_given(value: JsonValue) -> None:
+    """The value goes on to the tool; a redaction works on a copy."""
+    before = json.dumps(value)
+    shown(value, {"x-sensitive": False, "properties": {"a": {"x-sensitive": True}}})
+    assert json.dumps(value) == before
+
+
+def test_detectors_stay_fast_on_texts_made_to_slow_them() -> None:
+    """A model chooses the text: no pattern may take time that grows with its square."""
+    for text in (
+        "a" * 200_000,
+        "a@" * 100_000,
+        "eyJ" * 70_000,
+        "password" * 25_000,
+        "1 " * 100_000,
+        "a." * 100_000,
+        "-----BEGIN " * 20_000,
+        "http://" + "a:" * 100_000,
+        "a.a@" * 50_000,
+    ):
+        shown(text)
+
+
+def test_a_keyring_is_kept_from_others(tmp_path: Path) -> None:
+    """Keys that others can read prove nothing."""
+    path = tmp_path / "keys" / "ring.json"
+    ring = Keyring.open(path, create=True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Keyring.open(path).active("digest") == ring.active("digest")
+    assert "secret" not in repr(ring.active("digest"))
+    path.chmod(0o644)
+    with pytest.raises(AuditKeyError, match="chmod 600"):
+        Keyring.open(path)
+    path.chmod(0o600)
+    path.write_text("{}")
+    with pytest.raises(AuditKeyError, match="not a keyring"):
+        Keyring.open(path)
+    with pytest.raises(AuditKeyError, match="no keyring"):
+        Keyring.open(tmp_path / "none.json")
+
+
+def test_old_keys_stay_for_looking_up(tmp_path: Path) -> None:
+    ring = Keyring.open(tmp_path / "ring.json", create=True)
+    old = ring.active("digest")
+    new = ring.rotate("digest")
+    again = Keyring.open(tmp_path / "ring.json")
+    assert (again.active("digest"), again.get(old.id)) == (new, old)
+    assert [key.id for key in again.of("digest")] == [old.id, new.id]
+
+
+CANARIES = {
+    place: f"canary-{place}-7f3a9c"
+    for place in (
+        "argument",
+        "result",
+        "error",
+        "program",
+        "input",
+        "output",
+        "denial",
+        "environment",
+        "extra",
+    )
+}
+
+
+def everything_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("level", "allowed"),
+    [
+        ("metadata", set()),
+        ("request", {"argument", "program", "input", "denial"}),
+        ("full", set(CANARIES) - {"environment"}),
+    ],
+)
+async def test_canaries_are_nowhere_below_the_level_that_shows_them(
+    tmp_path: Path, form: str, level: str, allowed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments, results, errors, environment, program text: in no file of the log, page, export or message."""
+    monkeypatch.setenv("PTC_TEST_SECRET", CANARIES["environment"])
+    path = tmp_path / f"a.{form}"
+    async with open_log(path, levels=level) as log:
+        await log.event("run.started", {"model": "m", "input": CANARIES["input"]}, RUN)
+        await log.event("program.started", {"call_id": "prog_1", "code": f"x = '{CANARIES['program']}'"}, RUN)
+        await record_call(
+            log, 1, arguments={"sku": CANARIES["argument"]}, outcome=Success({"v": CANARIES["result"]})
+        )
+        await record_call(
+            log, 2, outcome=Failure("tool_error", CANARIES["error"], ValueError(CANARIES["error"]))
+        )
+        await log.denied(
+            call(3, arguments=f'{{"sku":"{CANARIES["argument"]}"'),
+            None,
+            Denied("malformed_arguments", CANARIES["denial"]),
+            RUN,
+        )
+        end = {
+            "call_id": "prog_1",
+            "status": "raised",
+            "output": CANARIES["output"],
+            "error_type": "E",
+            "message": CANARIES["error"],
+        }
+        replay = {"code": CANARIES["program"], "stubs": [], "journal": {"a": list(CANARIES.values())}}
+        await log.event("program.finished", {**end, "replay": replay}, RUN)
+        await log.event("custom.event", {"field": CANARIES["extra"]}, RUN)
+        await log.event(
+            "run.finished",
+            {"status": "failed", "message": CANARIES["error"], "output_text": CANARIES["result"]},
+            RUN,
+        )
+    from tests.ptc.test_audit_view import page_of
+
+    page = page_of(path)
+    files = everything_in(tmp_path)
+    for place, canary in CANARIES.items():
+        assert (canary.encode() in files) == (place in allowed), place
+        if place not in allowed:
+            assert canary not in page
+
+
+@pytest.mark.parametrize("level", ["metadata", "request", "full"])
+async def test_what_the_schema_marks_is_nowhere_at_any_level(tmp_path: Path, level: str) -> None:
+    """Valid, invalid or not even JSON: the secret argument of a tool is never shown."""
+    path = tmp_path / "a.jsonl"
+    of = contract(
+        "login",
+        secret=True,
+        output_schema={"type": "object", "properties": {"sid": {"type": "string", "x-sensitive": True}}},
+        strict=False,
+    )
+    async with open_log(path, levels=level) as log:
+        await record_call(
+            log, 1, of=of, arguments={"sku": "s3cr3t-one"}, outcome=Success({"sid": "s3cr3t-two"})
+        )
+        for text in ('{"sku":"s3cr3t-one","x":1}', '{"sku":"s3cr3t-one"'):
+            await log.denied(call(2, "login", arguments=text), of, Denied("invalid_arguments", "no"), RUN)
+        await log.denied(
+            call(2, "login", arguments={"sku": "s3cr3t-one"}), of, Denied("not_authorized", "no"), RUN
+        )
+    assert b"s3cr3t" not in path.read_bytes()
+    marks = [r["content"] for r in read(path) if "content" in r]
+    assert all("$redacted" in json.dumps(mark) for mark in marks)
+    if level == "full":
+        assert of_type(read(path), "tool.finished")[0]["content"]["result"]["sid"]["hmac"] == KEY.digest(
+            "s3cr3t-two"
+        )
+    assert NOTHING.member("x") is NOTHING
