@@ -29,7 +29,7 @@ from ptc_sandbox.journal import (
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.replay import Replay
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
-from ptc_sandbox.stubs import ToolStub
+from ptc_sandbox.stubs import Stubs
 from ptc_sandbox.wire import (
     BlockedFrame,
     CallFrame,
@@ -103,14 +103,14 @@ class Program:
     """What is to be run: everything that goes into a `start` frame."""
 
     code: str
-    stubs: tuple[ToolStub, ...]
+    stubs: Stubs
     header: JournalHeader
     language_wall: bool = True
 
     def start_frame(self, limits: Limits) -> JsonObject:
         return {
             "code": self.code,
-            "tools": [stub.to_json() for stub in self.stubs],
+            "tools": self.stubs.wire,
             "seed": self.header.seed,
             "epoch_us": self.header.epoch_us,
             "language_wall": self.language_wall,
@@ -137,7 +137,7 @@ class Execution:
         self._program = program
         self._limits = limits
         self._wire = Wire(limits)
-        self._granted = {stub.program_name: stub for stub in program.stubs}
+        self._granted = program.stubs
         self._replay = Replay(recorded)
         self._entries: list[Entry] = []
         self._events: deque[ProgramEvent] = deque()
@@ -442,7 +442,7 @@ class Execution:
         exited = self._child.exited
         cpu_us = self._child.cpu_us() if not exited.done() else exited.result().cpu_us
         peak = exited.result().peak_bytes if exited.done() else None
-        self._finish()
+        self._ended = True
         result = ProgramResult(
             status=status,
             value=frame.value if frame else None,
@@ -459,6 +459,7 @@ class Execution:
             self.ended.set_result(result)
         self._sink(Ended(result))
         self._wake()
+        self._finish()
 
     def _finish(self) -> None:
         """Let go of everything. The process is killed, whatever it was doing: a finaliser may spin."""

@@ -125,14 +125,18 @@ class ForkServer:
             raise
         return server
 
-    async def fork(self) -> Child:
-        """A new child, confined or about to be. Raises SandboxBroken where the server has gone."""
+    async def fork(self, *, ahead: bool = False) -> Child:
+        """A new child, confined or about to be. Raises SandboxBroken where the server has gone.
+
+        One that is forked `ahead` of its program rehearses while it waits, which halves its latency and
+        costs about as much CPU again.
+        """
         if not self.alive:
             raise SandboxBroken("the fork server has gone")
         future: asyncio.Future[Child] = self._loop.create_future()
         self._waiting.append(future)
         try:
-            self._control.send(b'{"fork":1}')
+            self._control.send(b'{"fork":"ahead"}' if ahead else b'{"fork":"now"}')
         except OSError as error:
             self._waiting.pop()
             raise SandboxBroken(f"the fork server does not take requests: {error}") from None

@@ -24,6 +24,8 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.outcome import Outcome, Success
 
 VERSION = 1
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+_MACHINE = platform.machine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,26 @@ class JournalHeader:
     version: int = VERSION
 
     @classmethod
-    def new(cls, *, seed: int | None = None, epoch_us: int | None = None) -> JournalHeader:
+    def new(
+        cls,
+        *,
+        seed: int | None = None,
+        epoch_us: int | None = None,
+        policy: str = "",
+        stubs: str = "",
+        code: str = "",
+        clock: Literal["real", "virtual"] = "real",
+    ) -> JournalHeader:
         """A header for this interpreter and machine; a random seed and the time of day unless given."""
         return cls(
             seed=secrets.randbits(63) if seed is None else seed,
             epoch_us=time.time_ns() // 1000 if epoch_us is None else epoch_us,
-            python=f"{sys.version_info.major}.{sys.version_info.minor}",
-            machine=platform.machine(),
+            python=_PYTHON,
+            machine=_MACHINE,
+            policy=policy,
+            stubs=stubs,
+            code=code,
+            clock=clock,
         )
 
     def check(self, here: JournalHeader) -> None:

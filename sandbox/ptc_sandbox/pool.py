@@ -50,7 +50,8 @@ class Pool:
             self._slots.release()
             raise
         self._used.add(child)
-        self._refill()
+        if not self._idle:
+            self._refill()  # else when this program has ended: forking beside it would slow it down
         return child
 
     def release(self, child: Child) -> None:
@@ -58,6 +59,8 @@ class Pool:
         self._used.discard(child)
         child.close()
         self._slots.release()
+        if not self._closed:
+            self._refill()
 
     def _take_idle(self) -> Child | None:
         while self._idle:
@@ -67,13 +70,13 @@ class Pool:
             child.close()
         return None
 
-    async def _fork(self) -> Child:
+    async def _fork(self, *, ahead: bool = False) -> Child:
         """A new child; a fork server that has gone is replaced once."""
         server = await self._live_server()
         try:
-            return await server.fork()
+            return await server.fork(ahead=ahead)
         except SandboxBroken:
-            return await (await self._live_server()).fork()
+            return await (await self._live_server()).fork(ahead=ahead)
 
     async def _live_server(self) -> ForkServer:
         async with self._starting:
@@ -93,7 +96,7 @@ class Pool:
         """Fork until enough children wait. A failure here shows at the next `acquire`."""
         try:
             while len(self._idle) < self._ahead and not self._closed:
-                self._idle.append(await self._fork())
+                self._idle.append(await self._fork(ahead=True))
         except (SandboxBroken, SandboxClosed, ConfinementUnavailable):
             return
 

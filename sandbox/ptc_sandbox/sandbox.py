@@ -7,9 +7,8 @@ This is the host's API. The program decides what it asks for; each call goes the
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
@@ -25,7 +24,7 @@ from ptc_sandbox.pool import Pool
 from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.serving import Serving
-from ptc_sandbox.stubs import ToolStub, stubs_digest, stubs_of
+from ptc_sandbox.stubs import Stubs, ToolStub
 from ptc_tools.call import Call
 from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext
@@ -37,6 +36,8 @@ from ptc_tools.tool import AnyTool, Tool, tool
 
 Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 T = TypeVar("T")
+_KNOWN = 64
+"""Sets of tools that are kept ready."""
 
 POLICY_VERSION = 1
 """Moves when the language wall or the facades change what a program computes: a journal pins it."""
@@ -71,6 +72,9 @@ class Sandbox:
         self._language_wall = language_wall
         self._pool: Pool | None = None
         self._running: set[Execution] = set()
+        self._known: dict[int, tuple[object, Catalog, Stubs]] = {}
+        wall = "language" if language_wall else f"{self.confinement.name} alone"
+        self._policy = f"{wall}:{POLICY_VERSION}"
         self._closed = False
         self._portal: BlockingPortal | None = None
         self._portal_context: Any = None
@@ -99,15 +103,15 @@ class Sandbox:
         Raises ConfinementUnavailable, SandboxClosed, SandboxBroken, ReplayDiverged, ReplayIncompatible; what
         the program did wrong is in the result.
         """
-        catalog = programmatic_catalog(tools)
-        context = run or RunContext(run_id=f"run_{uuid.uuid4().hex}")
-        recording = Recording(recorder, context, caller_id or f"program_{uuid.uuid4().hex}")
+        catalog, stubs = self._granted(tools)
+        context = run or RunContext(run_id=f"run_{token_hex(16)}")
+        recording = Recording(recorder, context, caller_id or f"program_{token_hex(16)}")
         path = invoke or Invoker(catalog, recorder=recorder).invoke
         serving = Serving(path, recording, self.limits.calls_in_flight)
-        program = self._program(code, stubs_of(catalog), journal, header, "real")
+        program = self._program(code, stubs, journal, header, "real")
         context.programs.open(recording.caller_id)
         try:
-            await recording.started(code, program.header, self.limits, self.confinement.name, program.stubs)
+            await recording.started(code, program.header, self.limits, self.confinement.name, stubs.listed)
             result = ending.of_source(program.code, program.header, self.limits)
             if result is None:
                 result = await serving.until_end(await self._execute(program, journal, serving.on_event))
@@ -137,8 +141,8 @@ class Sandbox:
                 stubs.append(item)
             else:
                 functions.append(item)
-        stubs += stubs_of(programmatic_catalog(functions))
-        program = self._program(code, tuple(stubs), journal, header, clock)
+        stubs += Stubs.of(programmatic_catalog(functions)).listed
+        program = self._program(code, Stubs(stubs), journal, header, clock)
         refused = ending.of_source(code, program.header, self.limits)
         if refused is not None:
             raise ValueError(str(refused.error))
@@ -147,17 +151,38 @@ class Sandbox:
     def _program(
         self,
         code: str,
-        stubs: tuple[ToolStub, ...],
+        stubs: Stubs,
         journal: Journal | None,
         header: JournalHeader | None,
         clock: Literal["real", "virtual"],
     ) -> Program:
         """The program with its header pinned to this machine, or the recorded one checked against it."""
-        here = self._pin(header or (journal.header if journal else JournalHeader.new()), code, stubs, clock)
+        wanted = journal.header if journal else header
+        here = JournalHeader.new(
+            seed=wanted.seed if wanted else None,
+            epoch_us=wanted.epoch_us if wanted else None,
+            policy=self._policy,
+            stubs=stubs.digest,
+            code=digest(code),
+            clock=journal.header.clock if journal else clock,
+        )
         if journal is not None:
-            journal.header.check(replace(here, clock=journal.header.clock))
-            here = journal.header
+            journal.header.check(here)
         return Program(code, stubs, here, self._language_wall)
+
+    def _granted(self, tools: Iterable[AnyTool | Callable[..., Any]]) -> tuple[Catalog, Stubs]:
+        """The tools as a catalog and as stubs; made once for a tuple or a catalog that comes again."""
+        if not isinstance(tools, (tuple, Catalog)):
+            catalog = programmatic_catalog(tools)
+            return catalog, Stubs.of(catalog)
+        known = self._known.get(id(tools))
+        if known is None or known[0] is not tools:
+            catalog = programmatic_catalog(tools)
+            known = (tools, catalog, Stubs.of(catalog))
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known[id(tools)] = known
+        return known[1], known[2]
 
     async def _execute(
         self,
@@ -177,18 +202,6 @@ class Sandbox:
         self._running.add(execution)
         execution.begin()
         return execution
-
-    def _pin(
-        self,
-        header: JournalHeader,
-        code: str,
-        stubs: tuple[ToolStub, ...],
-        clock: Literal["real", "virtual"],
-    ) -> JournalHeader:
-        """The header with everything that a run on this machine depends on."""
-        here = JournalHeader.new(seed=header.seed, epoch_us=header.epoch_us)
-        policy = f"{self.confinement.name if not self._language_wall else 'language'}:{POLICY_VERSION}"
-        return replace(here, policy=policy, stubs=stubs_digest(stubs), code=digest(code), clock=clock)
 
     # -- life ----------------------------------------------------------------------------------------
 

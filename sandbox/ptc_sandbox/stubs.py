@@ -36,12 +36,26 @@ class ToolStub:
         return [self.program_name, list(self.parameters), self.doc]
 
 
-def stubs_of(catalog: Catalog) -> tuple[ToolStub, ...]:
-    """A stub for each tool of a catalog, by the names that programs use."""
-    return tuple(ToolStub.of(name, tool.contract) for name, tool in catalog.program_names.items())
+class Stubs:
+    """The tools granted to a program, as its child is told of them. Immutable; made once for a set of tools.
 
+    `digest` names the set in a journal's header: the same names, parameters and help give the same one.
+    """
 
-def stubs_digest(stubs: Iterable[ToolStub]) -> str:
-    """Names the set of stubs in a journal's header: the same names, parameters and help give the same digest."""
-    parts: list[JsonValue] = [[stub.to_json(), stub.namespace, stub.name] for stub in stubs]
-    return digest(strict_json.canonical(sorted(parts, key=str)))
+    __slots__ = ("_by_name", "digest", "listed", "wire")
+
+    def __init__(self, stubs: Iterable[ToolStub] = ()) -> None:
+        self.listed = tuple(stubs)
+        self._by_name = {stub.program_name: stub for stub in self.listed}
+        self.wire: JsonValue = [stub.to_json() for stub in self.listed]
+        parts: list[JsonValue] = [[stub.to_json(), stub.namespace, stub.name] for stub in self.listed]
+        self.digest = digest(strict_json.canonical(sorted(parts, key=str)))
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> Stubs:
+        """A stub for each tool of a catalog, by the names that programs use."""
+        return cls(ToolStub.of(name, tool.contract) for name, tool in catalog.program_names.items())
+
+    def get(self, program_name: str) -> ToolStub | None:
+        """The granted tool of this name; a plain lookup, whatever the name."""
+        return self._by_name.get(program_name)

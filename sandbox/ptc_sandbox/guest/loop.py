@@ -41,7 +41,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
 
         def _run_once(self) -> None: ...  # BaseEventLoop's turn of the loop
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, make_error: Callable[[Any], BaseException]) -> None:
         super().__init__()
         self._selector = self
         self.channel = channel
@@ -50,7 +50,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
         self._tasks_made = 0
         self._clock_resolution = 1e-6
         self.pending: dict[int, asyncio.Future[Any]] = {}
-        self.make_error: Callable[[Any], BaseException] = RuntimeError
+        self._make_error = make_error
         self.world: World
 
     # -- what BaseEventLoop asks of its subclass -----------------------------------------------------
@@ -116,7 +116,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
             if ok:
                 future.set_result(value)
             else:
-                future.set_exception(self.make_error(value))
+                future.set_exception(self._make_error(value))
         elif kind == "tick":
             self.world.advance(frame[1])
 

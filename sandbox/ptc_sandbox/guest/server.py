@@ -27,6 +27,9 @@ from ptc_sandbox.confine import (
 )
 from ptc_sandbox.guest import builtins, child, warm
 
+_REHEARSALS = 10
+"""Times the rehearsal is run before any child exists: CPython specialises code after a few runs."""
+
 CHANNEL_FD = 3
 """The one descriptor that a child has."""
 
@@ -42,7 +45,9 @@ def main(control_fd: int) -> None:
     try:
         reports = enter_namespaces(confinement)
         builtins.prepare()
-        warm.warm()
+        warm.load()
+        for _ in range(_REHEARSALS):
+            warm.rehearse()
         os.environ.clear()
         sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
         gc.collect()
@@ -104,11 +109,10 @@ class Server:
         message = self._control.recv(1 << 12)
         if not message:
             return False
-        for _ in range(json.loads(message)["fork"]):
-            self._fork()
+        self._fork(ahead=json.loads(message)["fork"] == "ahead")
         return True
 
-    def _fork(self) -> None:
+    def _fork(self, *, ahead: bool) -> None:
         host_end, child_end = socket.socketpair()
         try:
             pid = os.fork()
@@ -118,7 +122,7 @@ class Server:
             child_end.close()
             return
         if pid == 0:
-            self._become_child(child_end)
+            self._become_child(child_end, ahead)
         child_end.close()
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = pid
@@ -126,13 +130,14 @@ class Server:
         socket.send_fds(self._control, [json.dumps({"child": pid}).encode()], [host_end.fileno(), pidfd])
         host_end.close()
 
-    def _become_child(self, channel: socket.socket) -> None:
+    def _become_child(self, channel: socket.socket, ahead: bool) -> None:
         """In the child: only the channel stays open, at a fixed number."""
         try:
             fd = channel.fileno()
             if fd != CHANNEL_FD:
                 os.dup2(fd, CHANNEL_FD)
-            child.serve(CHANNEL_FD, lambda: self._prepared.confine_child(CHANNEL_FD))
+            idle = warm.rehearse if ahead else None
+            child.serve(CHANNEL_FD, lambda: self._prepared.confine_child(CHANNEL_FD), idle)
         finally:
             os._exit(1)
 

@@ -56,17 +56,17 @@ def make_error(answer: dict[str, Any]) -> ToolError:
 class Caller:
     """Numbers the calls of one program and carries them. One for each program."""
 
-    def __init__(self, loop: ProgramLoop, channel: Channel, argument_bytes: int) -> None:
+    def __init__(self, loop: ProgramLoop, channel: Channel) -> None:
         self._loop = loop
         self._channel = channel
-        self._argument_bytes = argument_bytes
+        self.argument_bytes = 0
         self._made = 0
 
     async def call(self, name: str, arguments: dict[str, Any], line: int | None) -> Any:
         """Make the call and wait for its answer; a cancelled wait tells the host."""
         arguments = plain(arguments, f"the arguments of {name}")
         try:
-            self._channel.put(["call", self._made + 1, name, arguments, line], self._argument_bytes)
+            self._channel.put(["call", self._made + 1, name, arguments, line], self.argument_bytes)
         except UnicodeEncodeError:
             raise NotJson(f"an argument of {name} holds a lone surrogate, which JSON cannot carry") from None
         except TooLarge as error:

@@ -1,6 +1,6 @@
-"""A rehearsal in the fork server: one small program through every step, so that children find it all loaded.
+"""A rehearsal: one small program through every step, so that the first real one finds it all loaded.
 
-What is imported lazily, specialised or cached on first use happens here, once, before any child exists.
+What is imported lazily, specialised or cached on first use happens here, before any program is there.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ptc_sandbox.guest import child
 from ptc_sandbox.guest.channel import Channel
 from ptc_sandbox.guest.facades import table
-from ptc_sandbox.guest.loop import ProgramLoop
+from ptc_sandbox.guest.stage import Stage
 
 _LAZY = ("_strptime", "encodings.idna", "encodings.latin_1", "encodings.ascii", "traceback", "unicodedata")
 """What the standard library imports only when it is needed, when nothing can be opened any more."""
@@ -44,7 +43,7 @@ await main()
 """
 
 
-class _Stage(Channel):
+class _Nowhere(Channel):
     """A channel that leads nowhere: what is sent is forgotten, every call is answered at once."""
 
     def __init__(self) -> None:
@@ -67,16 +66,22 @@ class _Stage(Channel):
         return ["answer", self.calls.pop(0), 1, True, 1] if self.calls else ["tick", 1 << 50]
 
 
-def warm() -> None:
-    """Load every module that programs may use, then run the rehearsal.
-
-    Raises RuntimeError where it does not complete: a server that cannot run this runs nothing.
-    """
+def load() -> None:
+    """Load every module that programs may use: later nothing can be opened any more."""
     for name in (*table.modules(), *_LAZY):
         importlib.import_module(name)
-    stage = _Stage()
-    loop = ProgramLoop(stage)
-    start = {
+
+
+def rehearse() -> None:
+    """Run one small program through every step. Raises RuntimeError where it does not complete.
+
+    In the fork server, it loads and specialises for all children what runs the first time. In a child that
+    waits, it takes the page faults of a first run ahead of the program. It leaves nothing behind that a
+    program could see: whether it was run or not, the program computes the same.
+    """
+    channel = _Nowhere()
+    stage = Stage(channel)
+    start: dict[str, Any] = {
         "code": _PROGRAM,
         "tools": [["rehearse", ["i"], ""]],
         "seed": 1,
@@ -85,7 +90,7 @@ def warm() -> None:
         "argument_bytes": 1 << 20,
         "result_bytes": 1 << 20,
     }
-    child.run(stage, loop, start)
-    loop.close()
-    if stage.ending is None or stage.ending["status"] != "completed":
-        raise RuntimeError(f"the rehearsal of the fork server failed: {stage.ending}")
+    stage.run(start)
+    stage.close()
+    if channel.ending is None or channel.ending["status"] != "completed":
+        raise RuntimeError(f"the rehearsal failed: {channel.ending}")

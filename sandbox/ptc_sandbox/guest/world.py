@@ -19,10 +19,10 @@ _FLUSH_NS = 2_000_000
 class World:
     """Implements `ptc_sandbox.guest.environment.Environment` for one program."""
 
-    def __init__(self, channel: Channel, seed: int, epoch_us: int, wait_until: Callable[[int], None]) -> None:
+    def __init__(self, channel: Channel, wait_until: Callable[[int], None]) -> None:
         self._channel = channel
-        self._seed = seed
-        self._epoch_us = epoch_us
+        self._seed = 0
+        self._epoch_us = 0
         self._wait_until = wait_until
         self._clock_us = 0
         self._random: random.Random | None = None
@@ -30,6 +30,11 @@ class World:
         self._output: list[str] = []
         self._output_size = 0
         self._flushed_ns = 0
+
+    def begin(self, seed: int, epoch_us: int) -> None:
+        """Set the world by the journal's header, before the program runs."""
+        self._seed = seed
+        self._epoch_us = epoch_us
 
     # -- the clock -----------------------------------------------------------------------------------
 

@@ -1,0 +1,151 @@
+"""The stage of one program: its loop, its world and its namespace, made before the program is there.
+
+`Stage.run` takes a `start` frame, compiles the program under the policy, runs it, and sends the `end` frame:
+the program's value, or what went wrong in words that a model can use. What it reports is a claim; the host
+checks it and binds the end to the frame.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+from typing import Any
+
+from ptc_sandbox.guest import aio, source
+from ptc_sandbox.guest.builtins import make_globals
+from ptc_sandbox.guest.channel import Channel, ChannelClosed, TooLarge
+from ptc_sandbox.guest.encode import NotJson, plain
+from ptc_sandbox.guest.loop import ProgramLoop
+from ptc_sandbox.guest.policy import PolicyViolation, compile_program, forgotten_awaits
+from ptc_sandbox.guest.tools import Caller, ToolDenied, ToolError, ToolTimeout, make_error, reserved_tools
+from ptc_sandbox.guest.world import World
+
+_MESSAGE_CHARS = 2000
+
+
+class ForgottenAwait(Exception):
+    """A tool is called and its result thrown away unawaited: the call would never be made."""
+
+    def __init__(self, message: str, lineno: int) -> None:
+        super().__init__(message)
+        self.lineno = lineno
+
+
+class Stage:
+    """Everything that one program needs and that does not depend on it. Used once."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._loop = ProgramLoop(channel, make_error)
+        self._world = self._loop.world = World(channel, self._loop.sleep_until)
+        self._caller = Caller(self._loop, channel)
+        self._names: dict[str, Any] = reserved_tools(channel)
+        errors = {kind.__name__: kind for kind in (ToolError, ToolDenied, ToolTimeout)}
+        self._namespace = make_globals(self._world, {**self._names, **errors}, aio.facade(self._loop))
+
+    def run(self, start: dict[str, Any]) -> None:
+        """Run the program of a `start` frame and send its `end` frame. Raises MemoryError and ChannelClosed."""
+        self._world.begin(start["seed"], start["epoch_us"])
+        self._caller.argument_bytes = start["argument_bytes"]
+        tools = {name: self._caller.tool(name, parameters, doc) for name, parameters, doc in start["tools"]}
+        try:
+            run = self._run_program if start["language_wall"] else self._run_unrestricted
+            value = plain(run(start["code"], tools), "the program's value")
+            self._end({"status": "completed", "value": value}, start["result_bytes"])
+        except (MemoryError, ChannelClosed):
+            raise
+        except BaseException as error:  # noqa: BLE001 -- a program may raise anything; it is told, then over
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                self._end({"status": "completed", "value": None})
+            else:
+                self._end(_failure(error, start["code"]))
+
+    def close(self) -> None:
+        """Close the loop. For rehearsals; a real program's process is killed."""
+        self._loop.close()
+
+    def _run_program(self, code: str, tools: dict[str, Any]) -> object:
+        try:
+            program = compile_program(code)
+        except MemoryError:
+            raise SyntaxError("the program is nested too deeply, or too large, to be compiled") from None
+        for finding in forgotten_awaits(program.tree, frozenset(tools)) if tools else ():
+            raise ForgottenAwait(finding.message, finding.line)
+        namespace = self._namespace
+        namespace.update(tools)
+        if program.is_coroutine:
+            self._loop.run_to_end(eval(program.code, namespace))  # noqa: S307 -- this is what we are here for
+        else:
+            exec(program.code, namespace)  # noqa: S102
+        return namespace.get(program.result_name)
+
+    def _run_unrestricted(self, code: str, tools: dict[str, Any]) -> object:
+        """Plain CPython: proves that the kernel wall holds alone. The host asks for it by name."""
+        compiled = compile(code, source.PROGRAM, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        namespace: dict[str, Any] = {"__name__": "__main__", **tools, **self._names}
+
+        def write(*values: object, sep: str = " ", end: str = "\n") -> None:
+            self._world.write_output(sep.join(map(str, values)) + end)
+
+        namespace["print"] = write
+        result = eval(compiled, namespace)  # noqa: S307
+        if result is not None:
+            self._loop.run_to_end(result)
+        return namespace.get("result")
+
+    def _end(self, ending: dict[str, Any], limit: int | None = None) -> None:
+        self._world.flush_output()
+        try:
+            self._channel.put(["end", ending], limit)
+        except UnicodeEncodeError:
+            raise NotJson("the program's value holds a lone surrogate, which JSON cannot carry") from None
+        except TooLarge as error:
+            raise ValueError(f"the program's value is too large: {error}") from None
+        self._channel.flush()
+
+
+def _failure(error: BaseException, code: str) -> dict[str, Any]:
+    """How an exception is told: bounded, by the program's own lines, without a path of this machine."""
+    line = getattr(error, "lineno", None) or getattr(error, "line", None)
+    if type(line) is not int or not isinstance(error, (SyntaxError, PolicyViolation, ForgottenAwait)):
+        line = source.failing_line(error.__traceback__)
+    wall = _wall(error)
+    return {
+        "status": "denied" if wall else "raised",
+        "error": {
+            "type": _text(type(error).__name__, 100),
+            "code": _text(str(getattr(error, "code", wall)), 100)
+            if wall or isinstance(error, ToolError)
+            else None,
+            "message": _text(_message(error), _MESSAGE_CHARS),
+            "line": line,
+            "excerpt": source.excerpt(code, line),
+            "wall": wall,
+        },
+    }
+
+
+def _wall(error: BaseException) -> str | None:
+    """Which wall an uncaught error shows: the policy, or a system call that the kernel refused."""
+    if isinstance(error, PolicyViolation):
+        return "language"
+    refused = isinstance(error, PermissionError) and error.errno == errno.EPERM
+    return "kernel" if refused else None
+
+
+def _text(text: str, limit: int) -> str:
+    return text[:limit].encode("utf-8", "replace").decode()
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return str(error.msg)
+    try:
+        text = str(error)
+        if isinstance(error, BaseExceptionGroup):
+            text += ": " + "; ".join(
+                f"{type(inner).__name__}: {_message(inner)}" for inner in error.exceptions[:5]
+            )
+    except Exception:  # noqa: BLE001 -- the program's own __str__
+        return "(its text could not be made)"
+    return text
