@@ -1,0 +1,294 @@
+"""Replay as proof: it proves what is true, and finds a log in which one thing was changed."""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptc.audit.journals import folder_of
+from ptc.audit.keys import Keyring
+from ptc.audit.lines import leaf_hash
+from ptc.audit.replay import Proof, overall, replay
+from ptc.audit.values import canonical
+from ptc_sandbox.limits import Limits
+from ptc_sandbox.sandbox import Sandbox
+from ptc_tools.context import RunContext
+from ptc_tools.tool import tool
+from tests.ptc.audit_support import KEYS, open_log, raw_lines, read
+
+RUN_ID = "run_1"
+
+
+@tool(allowed_callers=["programmatic"])
+def get_inventory(sku: str) -> dict[str, int]:
+    """Units in stock."""
+    if sku == "none":
+        raise KeyError(sku)
+    return {"units": 42 if sku == "a" else 31}
+
+
+@tool(allowed_callers=["programmatic"])
+async def slow(ms: int) -> int:
+    """Answers after a while."""
+    await asyncio.sleep(ms / 1000)
+    return ms
+
+
+PROGRAMS = {
+    "calls at once": """
+a, b = await asyncio.gather(get_inventory(sku="a"), get_inventory(sku="b"))
+print("left", a["units"] - b["units"])
+a["units"] - b["units"]
+""",
+    "a call that fails": """
+try:
+    await get_inventory(sku="none")
+except Exception as error:
+    print(type(error).__name__)
+"done"
+""",
+    "clock, chance and order": """
+import random, time, datetime
+marks = [random.random(), time.time(), str(datetime.datetime.now(datetime.timezone.utc))]
+done = await asyncio.gather(slow(ms=9), slow(ms=1), slow(ms=5))
+await asyncio.sleep(0.01)
+print(marks, time.monotonic() > 0)
+[done, marks, random.randint(1, 10**9)]
+""",
+    "a denied call": """
+try:
+    await get_inventory(sku=5)
+except Exception as error:
+    print(error)
+1
+""",
+    "an exception": "x = await get_inventory(sku='a')\nprint(x)\n1 / 0",
+    "nothing asked": "sum(range(100))",
+    "a call given up": """
+try:
+    await asyncio.wait_for(slow(ms=3000), 0.02)
+except asyncio.TimeoutError:
+    print("too slow")
+await slow(ms=1)
+""",
+}
+
+
+async def record(path: Path, code: str, *, limits: Limits | None = None, **options: Any) -> None:
+    async with (
+        open_log(path, **{"journals": True, **options}) as log,
+        Sandbox(limits=limits, ahead=1) as sandbox,
+    ):
+        run = RunContext(RUN_ID)
+        await sandbox.run(code, tools=[get_inventory, slow], run=run, recorder=log, caller_id="prog_1")
+
+
+def prove(path: Path, keys: Keyring = KEYS) -> Proof:
+    (proof,) = asyncio.run(replay(path, RUN_ID, keys))
+    return proof
+
+
+@pytest.mark.parametrize("level", ["metadata", "full"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_proven_to_have_given_what_the_log_says(tmp_path: Path, name: str, level: str) -> None:
+    """Run again against the recorded answers it gives the same output and value: the log explains them."""
+    path = tmp_path / "a.jsonl"
+    asyncio.run(record(path, PROGRAMS[name], levels=level))
+    proof = prove(path)
+    assert proof.verdict == "proven", proof
+
+
+def test_replaying_calls_no_tool(tmp_path: Path) -> None:
+    """A proof must have no effect: every answer comes from the journal."""
+    path = tmp_path / "a.db"
+    ran: list[str] = []
+
+    @tool(allowed_callers=["programmatic"])
+    def charge(amount: int) -> int:
+        """Takes money."""
+        ran.append("charge")
+        return amount
+
+    async def once() -> None:
+        async with open_log(path, journals=True) as log, Sandbox(ahead=1) as sandbox:
+            await sandbox.run("await charge(amount=5)", tools=[charge], run=RunContext(RUN_ID), recorder=log)
+
+    asyncio.run(once())
+    assert prove(path).verdict == "proven"
+    assert ran == ["charge"]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A proven log of each form, to be copied and changed."""
+    folders = {form: tmp_path_factory.mktemp(form) for form in ("jsonl", "db")}
+    for form, folder in folders.items():
+        asyncio.run(record(folder / f"a.{form}", PROGRAMS["calls at once"], levels="full", signed=False))
+        assert prove(folder / f"a.{form}").verdict == "proven"
+    return folders
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes records and recomputes the chain, as somebody who may write to the file can."""
+    lines: list[bytes] = []
+    previous = "0" * 64
+    for line in raw_lines(path):
+        record = json.loads(line)
+        change(record)
+        record["prev"] = previous
+        lines.append(canonical(record))
+        previous = leaf_hash(lines[-1]).hex()
+    if path.suffix == ".jsonl":
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return
+    with closing(sqlite3.connect(path)) as db:
+        db.executemany(
+            "UPDATE records SET record = ? WHERE seq = ?",
+            [(line.decode(), n) for n, line in enumerate(lines, 1)],
+        )
+        db.commit()
+
+
+def change_result(record: dict[str, Any]) -> None:
+    if record["type"] == "tool.finished" and record["content"].get("result") == {"units": 42}:
+        record["content"]["result"] = {"units": 43}
+
+
+def change_result_and_digest(record: dict[str, Any]) -> None:
+    """By somebody who has the digest key as well."""
+    if record["type"] == "tool.finished" and record["content"].get("result") == {"units": 42}:
+        record["content"]["result"] = {"units": 43}
+        record["content"]["result_digest"] = KEYS.active("digest").digest({"units": 43})
+
+
+def change_arguments(record: dict[str, Any]) -> None:
+    if record["type"] == "tool.started":
+        record["content"]["arguments"] = {"sku": "z"}
+
+
+def change_output(record: dict[str, Any]) -> None:
+    if record["type"] == "program.finished":
+        record["data"]["output"] = "left 12\n"
+
+
+def change_value_digest(record: dict[str, Any]) -> None:
+    if record["type"] == "program.finished":
+        record["data"]["value_digest"] = KEYS.active("digest").digest(12)
+
+
+def change_code(record: dict[str, Any]) -> None:
+    if record["type"] == "program.started":
+        record["data"]["code"] = "12"
+
+
+def change_status(record: dict[str, Any]) -> None:
+    if record["type"] == "tool.finished" and record["start"] == 4:
+        record["outcome"] = {"status": "failure", "code": "tool_error", "duration_us": 1}
+
+
+def change_tool(record: dict[str, Any]) -> None:
+    if record["type"].startswith("tool."):
+        record["tool"]["name"] = "harmless"
+
+
+def forget_a_call(record: dict[str, Any]) -> None:
+    if record["type"].startswith("tool.") and record["identity"]["call"].endswith(":2"):
+        record["origin"]["program"] = "another"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "db"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_result,
+        change_result_and_digest,
+        change_arguments,
+        change_output,
+        change_value_digest,
+        change_code,
+        change_status,
+        change_tool,
+        forget_a_call,
+    ],
+)
+def test_a_log_changed_with_its_chain_recomputed_is_found(
+    tmp_path: Path, form: str, change: Callable[[dict[str, Any]], None], recorded: dict[str, Path]
+) -> None:
+    """The chain holds again, and still the log does not explain what the program gave."""
+    shutil.copytree(recorded[form], tmp_path, dirs_exist_ok=True)
+    path = tmp_path / f"a.{form}"
+    rewrite(path, change)
+    proof = prove(path)
+    assert proof.verdict == "diverged", proof
+
+
+def test_a_journal_that_was_changed_or_moved_is_refused(tmp_path: Path) -> None:
+    """Its hash is in the log, and it is bound to its program."""
+    path = tmp_path / "a.jsonl"
+    asyncio.run(record(path, PROGRAMS["nothing asked"]))
+    (file,) = folder_of(path).iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    sealed = file.read_bytes()
+    assert b"range(100)" not in sealed
+    file.write_bytes(sealed[:-1] + bytes([sealed[-1] ^ 1]))
+    assert prove(path).verdict == "diverged"
+    file.unlink()
+    assert prove(path).verdict == "not provable"
+
+
+def test_what_cannot_be_proven_is_said_to_be_so(tmp_path: Path) -> None:
+    """No journal at this level, a key that is not ours, a program ended from outside, one without an end."""
+    path = tmp_path / "none.jsonl"
+    asyncio.run(record(path, "1", journals=None))
+    assert "level" in prove(path).why
+    assert prove(path).verdict == "not provable"
+    path = tmp_path / "key.jsonl"
+    asyncio.run(record(path, "1"))
+    assert prove(path, Keyring.generate()).verdict == "not provable"
+    path = tmp_path / "killed.jsonl"
+    asyncio.run(record(path, "while True: pass", limits=Limits(wall_seconds=1)))
+    assert prove(path).verdict == "not provable"
+    path = tmp_path / "open.jsonl"
+
+    async def unfinished() -> None:
+        async with open_log(path) as log:
+            data = {"call_id": "p", "code": "1", "where": "local"}
+            await log.event("program.started", data, RunContext(RUN_ID))
+
+    asyncio.run(unfinished())
+    assert "indeterminate" in prove(path).why
+
+
+def test_one_word_for_a_run() -> None:
+    """The worst of its programs decides; without a program there is nothing to prove."""
+    proven, diverged, unknown = (Proof("p", v, "") for v in ("proven", "diverged", "not provable"))  # type: ignore[arg-type]
+    assert overall([proven, proven]) == "proven"
+    assert overall([proven, unknown]) == "not provable"
+    assert overall([proven, unknown, diverged]) == "diverged"
+    assert overall([]) == "not provable"
+
+
+def test_the_code_tools_programs_are_proven_too(tmp_path: Path) -> None:
+    """CodeAct: the model's call of the code tool, and in it the program's calls, are one story."""
+    from ptc_sandbox.codeact import code_tool
+    from ptc_tools.call import Call
+    from ptc_tools.invoke import Invoker
+
+    path = tmp_path / "a.jsonl"
+
+    async def main() -> None:
+        async with open_log(path, journals=True) as log, Sandbox(ahead=1) as sandbox:
+            runner = code_tool(sandbox, [get_inventory])
+            invoker = Invoker([runner, get_inventory], recorder=log)
+            arguments = {"code": PROGRAMS["calls at once"]}
+            await invoker.invoke(Call("call_7", "run_program", arguments), RunContext(RUN_ID))
+
+    asyncio.run(main())
+    assert prove(path) == Proof("call_7", "proven", "run again, it gave the same output and value", None, 2)
+    assert [r["type"] for r in read(path)][1:4] == ["tool.started", "program.started", "tool.started"]
