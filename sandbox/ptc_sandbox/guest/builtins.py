@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 
 from ptc_sandbox.guest import policy, policy_errors
 from ptc_sandbox.guest.environment import Environment
-from ptc_sandbox.guest.facades import build, table
+from ptc_sandbox.guest.facades import build, classes, table
 from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_identity import IdentityUnavailable, identity, is_installed, numbers, seal
@@ -123,6 +123,7 @@ def prepare() -> None:
             importlib.import_module(module)
     for module in _USERS_OF_ID:
         importlib.import_module(module).id = identity  # type: ignore[attr-defined]
+    classes.guard_enum()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
     seal(
         value

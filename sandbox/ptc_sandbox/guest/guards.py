@@ -266,7 +266,7 @@ class Guards:
 
     def _check_base(self, base: Any, bases: tuple[Any, ...]) -> None:
         if isinstance(base, type):
-            if not self.owns_class(base) and base not in self.bases:
+            if not (self.owns_class(base) or base in self.bases or _is_namedtuple(base)):
                 self._refuse_base(class_name(base))
         elif isinstance(base, _ALIASES):
             for behind in base.__mro_entries__(bases):
@@ -285,6 +285,11 @@ class Guards:
         if found is None:
             raise RefusedCall("Programs may use ABCMeta as a metaclass, and no other.", "forbidden_class")
         return found
+
+
+def _is_namedtuple(cls: type) -> bool:
+    """A class of `collections.namedtuple`: a tuple with names, and nothing private that is not the program's."""
+    return type(cls) is type and type.mro(cls)[1:] == [tuple, object] and "_fields" in cls.__dict__
 
 
 def class_name(cls: type) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptc_sandbox.guest.facades import dataclass
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, stand_in
+from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, know, stand_in
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import is_dunder, is_sunder
 
@@ -26,45 +26,29 @@ def abc_members(guards: Guards) -> dict[str, Any]:
 
 
 def enum_members(guards: Guards) -> dict[str, Any]:
-    """The classes of `enum`, made on a metaclass that checks the names of `Enum("Name", members)`."""
-    return {**_enums(guards), "EnumMeta": enum_meta_stand_in, "EnumType": enum_meta_stand_in}
+    """The metaclass can be named as one and do nothing else; see `guard_enum` for the rest."""
+    return {"EnumMeta": enum_meta_stand_in, "EnumType": enum_meta_stand_in}
 
 
-def _enums(guards: Guards) -> dict[str, Any]:
-    class EnumMeta(enum.EnumMeta):
-        def __call__(cls, value: Any, names: Any = None, *values: Any, **keywords: Any) -> Any:  # type: ignore[override]
-            if names is None and not keywords and not values:
-                return super().__call__(value)
-            members = _checked_members(names)
-            unknown = set(keywords) - {"start", "boundary", "module", "qualname", "type"}
-            if unknown or keywords.get("type") is not None:
-                raise RefusedCall(
-                    "Write an enumeration with a mixed-in type as a class statement.", "forbidden_class"
-                )
-            keywords["module"] = "__main__"
-            if cls._member_names_:
-                return super().__call__(value, names, *values)
-            return guards.adopt(super().__call__(value, members, *values, **keywords))
+def guard_enum() -> None:
+    """Make `Enum("Name", members)` check the names that it makes attributes of. Changes this process."""
+    real = enum.EnumMeta.__call__
 
-    class Enum(enum.Enum, metaclass=EnumMeta):
-        pass
+    def __call__(cls: Any, value: Any, *args: Any, **keywords: Any) -> Any:  # noqa: N807
+        if (not args and not keywords) or cls._member_map_:
+            return real(cls, value, *args, **keywords)
+        names = args[0] if args else keywords.pop("names", ())
+        if len(args) > 1 or set(keywords) - {"start", "boundary", "module", "qualname", "type"}:
+            raise TypeError(f"{cls.__name__}() takes a name and the members of an enumeration")
+        if keywords.get("type") not in (None, int, str, float):
+            raise RefusedCall("Mix a type into an enumeration by a class statement.", "forbidden_class")
+        keywords.pop("qualname", None)
+        made = real(cls, value, _checked_members(names), **{**keywords, "module": "__main__"})
+        know(made)
+        return made
 
-    class IntEnum(enum.IntEnum, Enum, metaclass=EnumMeta):
-        pass
-
-    class StrEnum(enum.StrEnum, Enum, metaclass=EnumMeta):
-        pass
-
-    class Flag(enum.Flag, Enum, metaclass=EnumMeta):
-        pass
-
-    class IntFlag(enum.IntFlag, Flag, metaclass=EnumMeta):
-        pass
-
-    made = (Enum, IntEnum, StrEnum, Flag, IntFlag)
-    for kind in made:
-        kind.__module__, kind.__qualname__ = "enum", kind.__name__
-    return {kind.__name__: kind for kind in made}
+    __call__.__qualname__ = "EnumMeta.__call__"
+    enum.EnumMeta.__call__ = __call__  # type: ignore[method-assign]
 
 
 def _checked_members(names: Any) -> list[Any]:
