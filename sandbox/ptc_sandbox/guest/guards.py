@@ -245,7 +245,9 @@ class Guards:
         return [
             name
             for name in found
-            if (rule := load_rule(name)) in (Rule.PLAIN, Rule.GUARDED) or (rule is Rule.PRIVATE and mine)
+            if (rule := load_rule(name)) is Rule.PLAIN
+            or (rule is Rule.PRIVATE and mine)
+            or (rule is Rule.GUARDED and not names.is_dunder(name))
         ]
 
     # -- classes -------------------------------------------------------------------------------------

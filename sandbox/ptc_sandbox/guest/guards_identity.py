@@ -259,7 +259,7 @@ def _check_result() -> None:
         pass
 
     for value in (object(), Probe(), _check_result, len, [].append, iter([]), Probe().__init__):
-        if " at 0x" in repr(value) or "object" not in repr(value) and "function" not in repr(value):
+        if " at 0x" in repr(value) or ("object" not in repr(value) and "function" not in repr(value)):
             raise IdentityUnavailable(f"a default repr is not ours: {value!r}")
     probe = Probe()
     if hash(probe) != numbers.of(probe) or hash(None) != hash(None) or len({probe, probe}) != 1:

@@ -34,6 +34,7 @@ __all__ = [
 
 FILENAME: Final = "<program>"
 RESULT: Final = ".value"
+_SAID_OF_A_CLASS: Final = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 ATTRIBUTE: Final = ".attribute"  # guard: (object, name) → the attribute
 OWN: Final = ".own"  # guard: (object, name) → the object, if the program defined it
 CLASSES: Final = ".classes"  # the classes that the program defined, by address
@@ -114,6 +115,7 @@ class ProgramPolicy(RestrictingNodeTransformer):  # type: ignore[misc]
         self._class_depth: list[bool] = []  # innermost scope is a class body
         self._methods: list[_Method] = []
         self._bound: frozenset[str] | None = None
+        self._class_said_of: ast.Attribute | None = None
         self._tree: ast.Module
 
     def check(self, tree: ast.Module) -> None:
@@ -224,6 +226,10 @@ class ProgramPolicy(RestrictingNodeTransformer):  # type: ignore[misc]
             raise self._refused("forbidden_attribute", _attribute_message(name), node)
         if rule is Rule.PRIVATE and self._is_checked_self(node.value):
             return node
+        if name == "__class__" and not self._may_read_class(node):
+            raise self._refused("forbidden_attribute", _attribute_message(name), node)
+        if name in _SAID_OF_A_CLASS and isinstance(node.value, ast.Attribute):
+            self._class_said_of = node.value
         node.value = self.visit(node.value)
         if rule is Rule.PLAIN:
             if name == "split" and not loads and self._uses_except_star():
@@ -237,6 +243,10 @@ class ProgramPolicy(RestrictingNodeTransformer):  # type: ignore[misc]
         if name == "__init__" and self._is_super(node.value):
             return node
         return _call(ATTRIBUTE, node.value, name, node)
+
+    def _may_read_class(self, node: ast.Attribute) -> bool:
+        """`x.__class__.__name__` anywhere, `self.__class__` in a method; elsewhere `type(x)` says the same."""
+        return node is self._class_said_of or (bool(self._methods) and isinstance(node.value, ast.Name))
 
     def _augmented(self, node: ast.AugAssign) -> ast.AST:
         """`x.name += y` reads the attribute too, and hands it to y's `__radd__`."""
@@ -368,8 +378,8 @@ class ProgramPolicy(RestrictingNodeTransformer):  # type: ignore[misc]
     def _import(self, node: ast.Import) -> ast.AST:
         self._not_lazy(node)
         for alias in node.names:
-            self._bind(alias.asname or alias.name.partition(".")[0], node)
             self._module(alias.name, node)
+            self._bind(alias.asname or alias.name.partition(".")[0], node)
         return node
 
     def _import_from(self, node: ast.ImportFrom) -> ast.AST:
@@ -388,7 +398,7 @@ class ProgramPolicy(RestrictingNodeTransformer):  # type: ignore[misc]
             self._bind(alias.asname or alias.name, node)
             if members is not None and alias.name not in members and not self._imports_may_fail:
                 raise self._refused("forbidden_import", table.missing(module, alias.name), node)
-            if alias.name.startswith("_") or alias.name == "*":
+            if alias.name == "*" or (alias.name.startswith("_") and not self._imports_may_fail):
                 raise self._refused(
                     "forbidden_import", f"{alias.name} cannot be imported from {module}.", node
                 )
