@@ -114,7 +114,7 @@ def _failure(error: BaseException, code: str) -> dict[str, Any]:
         "status": "denied" if wall else "raised",
         "error": {
             "type": _text(type(error).__name__, 100),
-            "code": _text(str(getattr(error, "code", wall)), 100)
+            "code": _text(str(getattr(error, "code", "EPERM")), 100)
             if wall or isinstance(error, ToolError)
             else None,
             "message": _text(_message(error), _MESSAGE_CHARS),
