@@ -118,7 +118,10 @@ def _unbounded(contract: Contract) -> Iterator[Finding]:
         if schema is None:
             continue
         is_result = where == "output_schema"
+        ours = _own_words(schema)
         for pointer, member in walk(schema):
+            if pointer.startswith(ours):
+                continue
             path = _path(where, pointer)
             literal = "enum" in member or "const" in member
             if "string" in _types(member) and not literal and "maxLength" not in member:
@@ -129,6 +132,17 @@ def _unbounded(contract: Contract) -> Iterator[Finding]:
                 continue
             if not (is_result and (contract.bounds.items or contract.bounds.bytes)):
                 yield _unbounded_finding(contract, path, "list", "maxItems", "max_length=50")
+
+
+def _own_words(schema: JsonObject) -> tuple[str, ...]:
+    """Places of what our own return types say (what is missing, a reason): no part of the tool's result."""
+    found = []
+    for pointer, member in walk(schema):
+        named = member.get("properties")
+        outcome = named.get("outcome") if isinstance(named, dict) else None
+        if isinstance(outcome, dict) and outcome.get("const") in ("empty", "partial", "unavailable"):
+            found += [f"{pointer}/properties/{name}" for name in ("missing", "continuation", "reason")]
+    return tuple(found)
 
 
 def _unbounded_finding(contract: Contract, path: str, what: str, keyword: str, example: str) -> Finding:
@@ -233,6 +247,7 @@ _RULES: tuple[Callable[[Contract], Iterator[Finding]], ...] = (
 )
 
 _WORD = re.compile(r"[a-z0-9]+")
+_ENDING = re.compile(r"(?<=...)(es|s|e)$")
 _COMMON = frozenset({"a", "an", "and", "as", "by", "for", "from", "in", "is", "it", "its", "of", "on", "one",
                      "or", "return", "returns", "that", "the", "this", "to", "with"})  # fmt: skip
 _ALIKE = 0.8
@@ -241,7 +256,7 @@ _FEWEST_WORDS = 3
 
 def _words(contract: Contract) -> frozenset[str]:
     text = contract.description.split("\n\n")[0].lower()
-    return frozenset(word.removesuffix("s") for word in _WORD.findall(text) if word not in _COMMON)
+    return frozenset(_ENDING.sub("", word) for word in _WORD.findall(text) if word not in _COMMON)
 
 
 def _near_duplicates(contracts: list[Contract]) -> Iterator[Finding]:

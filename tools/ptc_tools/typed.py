@@ -7,6 +7,7 @@ UUID and Enum by value, Decimal as a string, bytes as URL-safe base64.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Literal, TypeAlias, TypeVar, cast
 
@@ -20,6 +21,7 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema, InvalidSignature
 from ptc_tools.schema import resolve, walk
 from ptc_tools.strict import FORMATS
+from ptc_tools.typeddicts import modern
 
 _DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 CONFIG = ConfigDict(
@@ -40,7 +42,7 @@ def fields_adapter(name: str, fields: dict[str, object], what: str) -> Fields:
     """An adapter for an object with these fields (`{"sku": Required[str], …}`). Raises `InvalidSignature`."""
 
     def build() -> Fields:
-        shape: type = TypedDict(name, fields)  # type: ignore[misc]
+        shape: type = TypedDict(name, {key: modern(hint) for key, hint in fields.items()})  # type: ignore[misc]
         shape.__pydantic_config__ = CONFIG  # type: ignore[attr-defined]
         return cast("Fields", TypeAdapter(shape))
 
@@ -49,7 +51,8 @@ def fields_adapter(name: str, fields: dict[str, object], what: str) -> Fields:
 
 def result_adapter(annotation: object, what: str) -> Items:
     """An adapter for a list of one such value: a list passes our configuration on to whatever is in it."""
-    return _built(lambda: TypeAdapter(list[annotation], config=CONFIG), what)  # type: ignore[valid-type]
+    listed = cast("type[list[object]]", types.GenericAlias(list, (modern(annotation),)))
+    return _built(lambda: TypeAdapter(listed, config=CONFIG), what)
 
 
 def _built(build: Callable[[], _Adapter], what: str) -> _Adapter:

@@ -1,0 +1,256 @@
+"""Point 9: lint finds what makes a tool hard to choose, easy to stretch or unsafe to repeat."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from ptc_tools import Bounds, Contract, Idempotency, Reconciliation, ToolContext, define_tool, tool
+from ptc_tools.lint import lint
+
+Short = Annotated[str, Field(max_length=20, description="A short text.")]
+
+
+@tool(effects="read", bounds=Bounds(text=100, items=10))
+async def find_ticket(ticket_id: Short) -> str:
+    """Find one ticket by its id. Returns its title."""
+    return ticket_id
+
+
+@tool(
+    effects="write",
+    commitment="closes one ticket",
+    idempotency=Idempotency("protocol"),
+    bounds=Bounds(text=100),
+    allowed_callers=["programmatic"],
+)
+async def close_ticket(ticket_id: Short, ctx: ToolContext) -> Literal["closed"]:
+    """Close a ticket for good. Nothing else is changed."""
+    return "closed"
+
+
+GOOD = [find_ticket.contract, close_ticket.contract]
+
+
+def rules(*contracts: Contract) -> set[str]:
+    return {finding.rule for finding in lint(contracts)}
+
+
+def test_good_tools_have_no_findings() -> None:
+    """Advice that always comes is not read."""
+    assert lint(GOOD) == []
+
+
+def test_a_universal_tool() -> None:
+    """Object type, operation and free fields: one tool that does anything to anything."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "object_type": {"type": "string"},
+            "operation": {"type": "string"},
+            "fields": {"type": "object"},
+        },
+    }
+    assert "universal-tool" in rules(Contract(name="crm", parameters=schema, strict=False))  # type: ignore[arg-type]
+    closed = {"type": "object", "properties": {"operation": {"enum": ["a"]}}, "additionalProperties": False}
+    assert "universal-tool" not in rules(Contract(name="crm", parameters=closed, strict=False))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "found"),
+    [
+        ("close", "Closes the ticket and sends a mail to the customer.", True),
+        ("close", "Create the invoice, then charge the card.", True),
+        ("close_and_notify", "Close a ticket.", True),
+        ("close", "Close a ticket. Searches and bounds do not matter.", False),
+        ("close", "Update the name and address of a customer.", False),
+        ("close", "Create or replace one entry.", False),
+    ],
+)
+def test_two_commitments(name: str, description: str, found: bool) -> None:
+    """If the second fails, the first has happened."""
+    contract = Contract(
+        name=name, description=description, parameters={"type": "object"}, strict=False, effects="write"
+    )
+    assert ("two-commitments" in rules(contract)) is found
+
+
+def test_unbounded_text_and_lists_in_parameters_and_results() -> None:
+    """Each is named by its path."""
+
+    @tool
+    async def look(
+        text: str, tags: list[Short], day: Annotated[str, Field(pattern="^[0-9-]{10}$")]
+    ) -> list[str]:
+        return []
+
+    found = {(finding.rule, finding.path) for finding in lint([look.contract])}
+    assert {
+        ("unbounded-text", "$.parameters.text"),
+        ("unbounded-list", "$.parameters.tags"),
+        ("unbounded-list", "$.output_schema"),
+        ("unbounded-text", "$.output_schema[*]"),
+    } <= found
+    assert ("unbounded-text", "$.parameters.day") not in found
+
+
+def test_a_mutation_without_idempotency_or_reconciliation() -> None:
+    """Nobody could tell whether it happened."""
+
+    def change(**options: Any) -> Contract:
+        async def update(n: int) -> int:
+            return n
+
+        return tool(update, effects="write", **options).contract
+
+    assert {"mutation-without-recourse", "mutation-without-commitment"} <= rules(change())
+    assert "mutation-without-recourse" not in rules(change(idempotency=Idempotency("service")))
+    assert "mutation-without-recourse" not in rules(change(reconciliation=Reconciliation("find")))
+    assert "mutation-without-commitment" not in rules(change(commitment="sets n"))
+
+
+def test_a_programmatic_tool_without_output_schema() -> None:
+    """A program is written before the result is seen."""
+
+    def raw(**definition: Any) -> Contract:
+        return define_tool(
+            {"name": "raw", "parameters": {"type": "object"}, **definition}, lambda: 1
+        ).contract
+
+    assert "programmatic-without-output-schema" in rules(raw(allowed_callers=["programmatic"]))
+    assert "programmatic-without-output-schema" in rules(
+        raw(allowed_callers=["programmatic"], output_schema={})
+    )
+    assert "programmatic-without-output-schema" not in rules(raw())
+    typed = raw(allowed_callers=["programmatic"], output_schema={"type": "integer"})
+    assert "programmatic-without-output-schema" not in rules(typed)
+
+
+def test_near_duplicate_descriptions() -> None:
+    """Tools that are hard to tell apart; both are named."""
+
+    def described(name: str, description: str) -> Contract:
+        return Contract(name=name, description=description, parameters={"type": "object"}, strict=False)
+
+    findings = lint(
+        [
+            described("a", "Search the customer orders by date and status."),
+            described("b", "Searches customer order by status and the date."),
+            described("c", "Cancel one shipment that has not left the warehouse."),
+        ]
+    )
+    (found,) = [finding for finding in findings if finding.rule == "near-duplicate"]
+    assert found.tool == "b"
+    assert "like a" in found.message
+
+
+def test_descriptions_that_are_missing() -> None:
+    """Of the tool and of each parameter; a default alone describes nothing."""
+
+    @tool
+    async def look(a: int, b: int = 3) -> int:
+        return a
+
+    found = {(finding.rule, finding.path) for finding in lint([look.contract])}
+    assert ("tool-without-description", "$.description") in found
+    assert ("parameter-without-description", "$.parameters.a") in found
+    assert ("parameter-without-description", "$.parameters.b") in found
+    assert ("undeclared-effects", "$.effects") in found
+
+
+def test_each_finding_says_why_and_shows_a_fix() -> None:
+    """A rule without a reason is not followed."""
+
+    @tool
+    async def look(a: str) -> list[str]:
+        return []
+
+    for finding in lint([look.contract]):
+        assert finding.why
+        assert finding.fix
+        assert set(finding.to_json()) == {"rule", "tool", "path", "message", "why", "fix"}
+
+
+def test_ten_thousand_tools_are_compared_through_their_words() -> None:
+    """Not pair by pair: that would be fifty million."""
+    contracts = [
+        Contract(
+            name=f"t{n}",
+            description=f"Looks at w{n} x{n % 100} y{n} z{n}.",
+            parameters={"type": "object"},
+            strict=False,
+        )
+        for n in range(2_000)
+    ]
+    assert "near-duplicate" not in rules(*contracts)
+
+
+MODULE = '''
+from typing import Annotated
+from pydantic import Field
+from ptc_tools import Catalog, tool
+
+@tool(effects="read", timeout={timeout})
+async def look(n: Annotated[int, Field(description="How many.")]) -> int:
+    """Look at it for a while."""
+    return n
+
+@tool
+async def bad(text: str) -> str:
+    return text
+
+GOOD = [look]
+BAD = Catalog([bad])
+'''
+
+
+class TestCommandLine:
+    @pytest.fixture
+    def ptc(self, tmp_path: Path) -> Any:
+        (tmp_path / "mytools.py").write_text(MODULE.format(timeout=1))
+
+        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-m", "ptc", "tools", *arguments]
+                if (Path(__import__("ptc").__file__).parent / "__main__.py").exists()
+                else [sys.executable, "-c", "from ptc.cli import main; main()", "tools", *arguments],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        return run
+
+    def test_lint_exits_by_what_it_found(self, ptc: Any) -> None:
+        """0 for CI to go on, 1 for findings, 2 for a command that could not be carried out."""
+        good, bad, wrong = ptc("lint", "mytools:GOOD"), ptc("lint", "mytools:BAD"), ptc("lint", "mytools:NO")
+        assert (good.returncode, bad.returncode, wrong.returncode) == (0, 1, 2), good.stderr
+        assert "unbounded-text" in bad.stdout
+        assert "fix:" in bad.stdout
+        assert "NO" in wrong.stderr
+        findings = json.loads(ptc("lint", "--json", "mytools:BAD").stdout)["findings"]
+        assert {"rule", "tool", "path", "message", "why", "fix"} == set(findings[0])
+        assert json.loads(ptc("lint", "--json", "mytools:GOOD").stdout) == {"findings": []}
+
+    def test_lock_then_check_then_a_tool_that_grew(self, ptc: Any, tmp_path: Path) -> None:
+        """The pin holds until somebody accepts the tool by name."""
+        assert ptc("check", "mytools:GOOD").returncode == 2
+        assert ptc("lock", "mytools:GOOD").returncode == 0
+        assert ptc("check", "mytools:GOOD").returncode == 0
+        locked = (tmp_path / "tools.lock").read_text()
+        (tmp_path / "mytools.py").write_text(MODULE.format(timeout=20))
+        check = ptc("check", "mytools:GOOD")
+        assert check.returncode == 1
+        assert "$.timeout: 1 → 20 (wider)" in check.stdout
+        report = json.loads(ptc("check", "--json", "mytools:GOOD").stdout)
+        assert report["ok"] is False
+        assert report["changes"][0]["state"] == "wider"
+        assert ptc("lock", "mytools:GOOD").returncode == 1
+        assert (tmp_path / "tools.lock").read_text() == locked
+        assert ptc("lock", "--accept", "look", "mytools:GOOD").returncode == 0
+        assert ptc("check", "mytools:GOOD").returncode == 0
