@@ -13,7 +13,6 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.ptc.audit_support import INVENTORY, RUN, call, open_log
 
 from ptc.audit import Checkpoints, Rotation
 from ptc.audit.errors import AuditUnavailable
@@ -23,6 +22,7 @@ from ptc.audit.reader import records
 from ptc.audit.records import Started
 from ptc.audit.verify import verify
 from ptc_tools.outcome import Denied, Success
+from tests.ptc.audit_support import INVENTORY, RUN, call, open_log
 
 
 class CrashingFiles(SystemFiles):

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.ptc.audit_support import FORMS, INVENTORY, RUN, call, of_type, open_log, read, record_call
 
 from ptc.audit.errors import AuditUnavailable
 from ptc.audit.files import SystemFiles
 from ptc.audit.log import AuditLog
 from ptc.audit.verify import verify
 from ptc_tools.outcome import Success
+from tests.ptc.audit_support import FORMS, INVENTORY, RUN, call, of_type, open_log, read, record_call
 
 
 class FaultyFiles(SystemFiles):

@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.ptc.audit_support import FORMS, KEYS, fill, open_log, raw_lines, read, record_call
 
 from ptc.audit import Checkpoints, FileAnchor, Rotation
 from ptc.audit.anchors import read_notes
@@ -19,6 +18,7 @@ from ptc.audit.notes import verifier_key
 from ptc.audit.store import segments
 from ptc.audit.values import canonical
 from ptc.audit.verify import Verification, verify
+from tests.ptc.audit_support import FORMS, KEYS, fill, open_log, raw_lines, read, record_call
 
 
 def rewrite(path: Path, lines: list[bytes], seqs: list[int] | None = None) -> None:

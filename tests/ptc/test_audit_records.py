@@ -5,6 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+
+from ptc.audit import Levels, Rule
+from ptc.audit.errors import AuditClosed, AuditLocked, InvalidAuditConfig
+from ptc.audit.values import canonical
+from ptc_tools.call import Call
+from ptc_tools.context import RunContext
+from ptc_tools.outcome import Cancelled, Denied, Failure, Success
 from tests.ptc.audit_support import (
     FORMS,
     INVENTORY,
@@ -18,13 +25,6 @@ from tests.ptc.audit_support import (
     read,
     record_call,
 )
-
-from ptc.audit import Levels, Rule
-from ptc.audit.errors import AuditClosed, AuditLocked, InvalidAuditConfig
-from ptc.audit.values import canonical
-from ptc_tools.call import Call
-from ptc_tools.context import RunContext
-from ptc_tools.outcome import Cancelled, Denied, Failure, Success
 
 
 @pytest.mark.parametrize("form", FORMS)

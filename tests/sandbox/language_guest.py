@@ -15,8 +15,8 @@ from ptc_sandbox.guest.guards_identity import install  # noqa: E402
 
 install()
 
-import asyncio  # noqa: E402
 import ast  # noqa: E402
+import asyncio  # noqa: E402
 import io  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.sandbox.granted import TOOLS
-
 from ptc_sandbox import Sandbox
+from tests.sandbox.granted import TOOLS
 
 
 def test_run_sync_needs_no_loop() -> None:

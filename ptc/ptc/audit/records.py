@@ -112,11 +112,11 @@ class Records:
         tool = token.tool
         if isinstance(outcome, Success):
             text, _ = self._content("result", outcome.value, token.level, "full", tool.result)
-            content = f'{{"level":"{token.level}",{text}}}'
+            content = f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}",{text}}}'
             ending = f'{{"duration_us":{int(duration_us)},"status":"success"}}'
         else:
             shown = self._shown_text(outcome.message, token.level, "full")
-            content = f'{{"level":"{token.level}","message":{shown}}}'
+            content = f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}","message":{shown}}}'
             ending = (
                 f'{{"code":{quoted_name(outcome.code)},"duration_us":{int(duration_us)},'
                 f'"status":"{outcome.status}"}}'

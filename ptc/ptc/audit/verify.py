@@ -410,8 +410,6 @@ def _columns_agree(columns: tuple[object, ...], record: dict[str, Any]) -> bool:
     if outcome is None and isinstance(data, dict) and told["run"] is not None:
         outcome = data.get("status")
     digest = record.get("content", {}).get("arguments_digest")
-    if record["type"] == "tool.finished":
-        digest = _text(arguments)  # the start's, so that a search finds the end as well
     return _text(status) == (outcome if isinstance(outcome, str) else None) and _text(arguments) == digest
 
 

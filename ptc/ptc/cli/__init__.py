@@ -6,13 +6,11 @@ shown as text, never as markup or as terminal control.
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, NoReturn
 
 import typer
 
-from ptc.cli import audit, exec
+from ptc.cli import audit, doctor, exec, tools
 
 app = typer.Typer(
     name="ptc",
@@ -42,8 +40,8 @@ def root(
 
 app.command("exec")(exec.exec_program)
 app.add_typer(audit.app, name="audit")
-if find_spec("ptc.cli.tools") is not None:
-    app.add_typer(import_module("ptc.cli.tools").app, name="tools")
+app.add_typer(tools.app, name="tools")
+app.command("doctor")(doctor.doctor)
 
 
 def main() -> NoReturn:

@@ -7,7 +7,7 @@ is shown as text: no markup in it is followed, no terminal control in it reaches
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,8 @@ def print_report(
     for program in result.programs:
         _print_program(out, program, result.calls)
     if result.calls:
-        out.print(calls_table(run_rows(result.calls), title="calls"))
+        programs = {program.call_id for program in result.programs}
+        out.print(calls_table(run_rows(result.calls, programs), title="calls"))
     else:
         out.print(text("no tool was called", "dim"))
     if audit_path is not None:
@@ -80,7 +81,8 @@ def calls_table(rows: Iterable[Row], title: str) -> Table:
     return table
 
 
-def run_rows(calls: Iterable[CallReport]) -> list[Row]:
+def run_rows(calls: Iterable[CallReport], programs: Collection[str] = ()) -> list[Row]:
+    """Rows for a run's calls. A call that ran a program which is shown already does not show it again."""
     from ptc_tools.call import Program
 
     return [
@@ -90,7 +92,7 @@ def run_rows(calls: Iterable[CallReport]) -> list[Row]:
             if isinstance(report.call.caller, Program)
             else "direct",
             report.call.origin_line,
-            _arguments(report.call.arguments),
+            "the program above" if report.call.call_id in programs else _arguments(report.call.arguments),
             describe(report.outcome),
             isinstance(report.outcome, Success),
             report.duration_us,
