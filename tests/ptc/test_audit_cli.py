@@ -1,0 +1,256 @@
+"""`ptc audit`: each command on a log of each form, its exit status, and what it says when it cannot."""
+
+import asyncio
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptc.audit.keys import Keyring
+from ptc.audit.merkle import check_consistency, check_inclusion
+from ptc.audit.notes import Verifier
+from tests.ptc.audit_support import FORMS, fill, open_log, read, record_call
+from tests.ptc.cli_support import Cli
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PTC_AUDIT_KEYS", str(tmp_path / "keys.json"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return Cli(monkeypatch, capsys)
+
+
+@pytest.fixture(params=FORMS)
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    keys = Keyring.open(tmp_path / "keys.json", create=True)
+    path = tmp_path / f"a.{request.param}"
+    asyncio.run(fill(path, levels="full", keys=keys))
+    return path
+
+
+def test_verify_says_intact_tampered_incomplete(cli: Cli, log: Path, tmp_path: Path) -> None:
+    """Scripts read 0, 1 or 2; people read what and where."""
+    ran = cli("audit", "verify", log)
+    assert (ran.status, ran.out.splitlines()[0][:7]) == (0, "intact:")
+    if log.suffix == ".jsonl":
+        whole = log.read_bytes()
+        log.write_bytes(whole.replace(b"sku_2", b"sku_9", 1))
+        ran = cli("audit", "verify", log)
+        assert (ran.status, "tampered at a.jsonl:7 record 7" in ran.out) == (1, True), ran.out
+        log.write_bytes(whole[:-10])
+        ran = cli("audit", "verify", log)
+        assert (ran.status, "torn" in ran.out) == (2, True)
+        told = json.loads(cli("audit", "verify", log, "--json").out)
+        assert (told["verdict"], told["findings"][0]["kind"]) == ("incomplete", "incomplete")
+    assert cli("audit", "verify", tmp_path / "none.db").status == 2
+
+
+def test_verify_takes_keys_and_anchors(cli: Cli, log: Path, tmp_path: Path) -> None:
+    key = cli("audit", "keys", "show", log).out.splitlines()[0].split(": ")[1]
+    assert "signed to record" in cli("audit", "verify", log, "--key", key).out
+    assert cli("audit", "verify", log, "--key", "nonsense").status == 2
+    anchor = tmp_path / "anchor.txt"
+    anchor.write_text(read(log)[-1]["data"]["note"])
+    assert "anchored to record" in cli("audit", "verify", log, "--anchor", anchor).out
+    assert cli("audit", "verify", log, "--anchor", tmp_path / "none").status == 2
+
+
+def test_show_lists_runs_and_shows_one(cli: Cli, log: Path) -> None:
+    assert "run_1" in cli("audit", "show", log).out
+    ran = cli("audit", "show", log, "run_1")
+    for expected in ("tool.started", "program prog_1", "unknown_tool", '{"sku": "sku_1"}'):
+        assert expected in ran.out
+    lines = cli("audit", "show", log, "run_1", "--json").out.splitlines()
+    assert next(json.loads(line)["type"] for line in lines) == "run.started"
+    ran = cli("audit", "show", log, "run_none")
+    assert (ran.status, "lists the runs" in ran.err) == (2, True)
+
+
+def test_tail_shows_the_last_records(cli: Cli, log: Path) -> None:
+    lines = cli("audit", "tail", log, "-n", "3", "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == read(log)[-3:]
+    assert len(cli("audit", "tail", log, "-n", "1000", "--json").out.splitlines()) == len(read(log))
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--tool", "get_*", "--type", "tool.started"), 4),
+        (("--tool", "rm"), 1),
+        (("--caller", "programmatic", "--status", "success"), 3),
+        (("--status", "denied"), 1),
+        (("--status", "failure"), 1),
+        (("--run", "run_1", "--type", "program.*"), 2),
+        (("--run", "none"), 0),
+        (("--arguments", '{"sku": "sku_2"}'), 2),
+        (("--since", "1h", "--type", "tool.*"), 9),
+        (("--until", "2020-01-01"), 0),
+        (("--type", "tool.*", "--limit", "2"), 2),
+    ],
+)
+def test_query_finds_by_every_condition(cli: Cli, log: Path, options: tuple[str, ...], found: int) -> None:
+    ran = cli("audit", "query", log, *options, "--json")
+    assert (ran.status, len(ran.out.splitlines())) == (0, found)
+
+
+def test_query_refuses_a_time_that_is_none(cli: Cli, log: Path) -> None:
+    ran = cli("audit", "query", log, "--since", "yesterday")
+    assert (ran.status, "15m, 2h, 3d" in ran.err) == (2, True)
+
+
+def test_hash_finds_a_secret_without_showing_it(cli: Cli, tmp_path: Path) -> None:
+    """Who holds the key can ask whether a value occurs; the log itself answers nobody."""
+    keys = Keyring.open(tmp_path / "keys.json", create=True)
+    path = tmp_path / "s.jsonl"
+
+    async def main() -> None:
+        async with open_log(path, levels="full", keys=keys) as log:
+            await record_call(log, 1, arguments={"sku": "alice@example.com"})
+            await record_call(log, 2, arguments={"sku": "mail alice@example.com please"})
+            await record_call(log, 3, arguments={"sku": "bob@example.com"})
+
+    asyncio.run(main())
+    assert b"alice@" not in path.read_bytes()
+    ran = cli("audit", "hash", "alice@example.com", "--log", path, "--json")
+    calls = [json.loads(line)["identity"]["call"] for line in ran.out.splitlines()]
+    assert calls == ["call_1", "call_2"]
+    digest = cli("audit", "hash", "alice@example.com").out.split()[0]
+    assert digest.encode() in path.read_bytes()
+    kinds = [row["as"] for row in json.loads(cli("audit", "hash", "5", "--json").out)]
+    assert kinds == ["JSON", "text"]
+
+
+def test_export_writes_json_lines_and_csv(cli: Cli, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert cli("audit", "export", log, "-o", out).status == 0
+    assert [json.loads(line) for line in out.read_text().splitlines()] == read(log)
+    assert out.stat().st_mode & 0o077 == 0
+    ran = cli("audit", "export", log, "-o", out)
+    assert (ran.status, "exists already" in ran.err) == (2, True)
+    rows = list(
+        csv.DictReader(cli("audit", "export", log, "--csv", "--type", "tool.started").out.splitlines())
+    )
+    assert [row["tool"] for row in rows] == ["get_inventory"] * 4
+
+
+def test_a_spreadsheet_runs_nothing(cli: Cli, tmp_path: Path) -> None:
+    """A cell that begins like a formula is one to a spreadsheet."""
+    keys = Keyring.open(tmp_path / "keys.json", create=True)
+    path = tmp_path / "f.jsonl"
+
+    async def main() -> None:
+        async with open_log(path, levels="full", keys=keys) as log:
+            from ptc_tools.outcome import Denied
+            from tests.ptc.audit_support import RUN, call
+
+            await log.denied(call(1, "=cmd|' /C calc'!A1"), None, Denied("unknown_tool", "no"), RUN)
+
+    asyncio.run(main())
+    assert "'=cmd" in cli("audit", "export", path, "--csv").out
+    assert ",=cmd" not in cli("audit", "export", path, "--csv").out
+
+
+def test_stats_add_up(cli: Cli, log: Path) -> None:
+    told = json.loads(cli("audit", "stats", log, "--json").out)
+    (most, other) = told["tools"]
+    assert (most["tool"], most["calls"], most["ended"]) == ("get_inventory", 4, {"success": 3, "failure": 1})
+    assert (other["tool"], other["ended"]) == ("rm", {"denied": 1})
+    assert "█" in cli("audit", "stats", log).out
+
+
+def test_prove_gives_what_others_can_check(cli: Cli, log: Path) -> None:
+    """The record, the signed checkpoint and the paths are enough; the log is not needed."""
+    key = cli("audit", "keys", "show", log).out.splitlines()[0].split(": ")[1]
+    proof = json.loads(cli("audit", "prove", log, "5").out)
+    head = Verifier(key).check(proof["checkpoint"])
+    assert head is not None
+    assert (head.size, head.root.hex()) == (proof["size"], proof["root"])
+    path = [bytes.fromhex(node) for node in proof["inclusion"]]
+    assert check_inclusion(bytes.fromhex(proof["leaf"]), 4, head.size, path, head.root)
+    for step in proof["consistency"]:
+        nodes = [bytes.fromhex(node) for node in step["proof"]]
+        old, new = bytes.fromhex(step["from_root"]), bytes.fromhex(step["to_root"])
+        assert check_consistency(step["from"], old, step["to"], new, nodes)
+    assert cli("audit", "prove", log, "9999").status == 2
+
+
+def test_view_writes_a_page_and_never_over_a_file(cli: Cli, log: Path, tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    assert cli("audit", "view", log, "run_1", "-o", page).status == 0
+    assert "Log intact" in page.read_text()
+    assert cli("audit", "view", log, "run_1", "-o", page).status == 2
+    assert cli("audit", "view", log, "none", "-o", tmp_path / "b.html").status == 2
+
+
+def test_keys_are_made_and_rotated(cli: Cli, tmp_path: Path) -> None:
+    ring = tmp_path / "ring.json"
+    assert cli("audit", "keys", "new", ring).status == 0
+    assert cli("audit", "keys", "new", ring).status == 2
+    before = Keyring.open(ring).active("journal").id
+    ran = cli("audit", "keys", "rotate", "journal", "--keys", ring)
+    assert (ran.status, before in ran.out) == (0, False)
+    assert cli("audit", "keys", "rotate", "house", "--keys", ring).status == 2
+    assert cli("audit", "hash", "x", "--keys", tmp_path / "none").status == 2
+    secrets = [row["secret"] for row in json.loads(ring.read_text())["keys"]]
+    assert not [secret for secret in secrets if secret in ran.out + ran.err]
+
+
+def test_replay_says_what_it_can_prove(cli: Cli, log: Path) -> None:
+    """Status 0 proven, 1 diverged, 2 not provable: here no journal was kept."""
+    ran = cli("audit", "replay", log, "run_1")
+    assert (ran.status, "not provable" in ran.out) == (2, True)
+    program = "print('x')\n6 * 7"
+    made = cli("exec", "-", "--audit", "b.jsonl", "--audit-level", "full", stdin=program)
+    assert made.status == 0
+    run = json.loads(cli("audit", "show", "b.jsonl", "--json").out)[0]["run"]
+    ran = cli("audit", "replay", "b.jsonl", run)
+    assert (ran.status, ran.out.splitlines()[0]) == (0, "proven")
+    told = json.loads(cli("audit", "replay", "b.jsonl", run, "--json").out)
+    assert (told["verdict"], told["programs"][0]["calls"]) == ("proven", 0)
+
+
+def test_nothing_in_a_record_acts_on_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    """Every command prints what models wrote; no escape of theirs gets through."""
+    from ptc_tools.context import RunContext
+    from ptc_tools.outcome import Denied
+    from tests.ptc.audit_support import call
+
+    hostile = "\x1b[2J\x1b]0;pwned\x07\u202e[bold]"
+    keys = Keyring.open(tmp_path / "keys.json", create=True)
+    path = tmp_path / "h.jsonl"
+
+    async def main() -> None:
+        async with open_log(path, levels="full", keys=keys) as log:
+            run = RunContext(hostile, hostile, {"tenant": hostile})
+            await log.denied(call(1, hostile, hostile), None, Denied("unknown_tool", hostile), run)
+            await record_call(log, 2, arguments={hostile: hostile}, run=run)
+            await log.event("run.finished", {"status": hostile}, run)
+
+    asyncio.run(main())
+    for command in (
+        ["show", path],
+        ["show", path, hostile],
+        ["tail", path],
+        ["query", path],
+        ["stats", path],
+        ["verify", path],
+        ["export", path],
+        ["export", path, "--csv"],
+        ["tail", path, "--json"],
+        ["show", path, hostile + "x"],
+    ):
+        ran = cli("audit", *command)
+        assert not re.search("[\x1b\x07\u202e]", ran.out + ran.err), command
+
+
+def test_a_live_log_can_be_looked_at(cli: Cli, log: Path) -> None:
+    """Operators look while the writer writes; nothing waits for it, nothing is called broken."""
+    keys = Keyring.open(log.parent / "keys.json")
+    with open_log(log, keys=keys):
+        assert cli("audit", "tail", log).status == 0
+        ran = cli("audit", "verify", log)
+        assert (ran.status, "its writer is at work" in ran.out) == (0, True)
