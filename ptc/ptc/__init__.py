@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ptc.events import Commentary, Finished, ProgramClosed, ProgramOpened, ProgramPaused, Refused
     from ptc.handlers import ClientTool, client_tool
     from ptc.history import trim
+    from ptc.layers import only_for
     from ptc.limits import Limits
     from ptc.progress import CallFinished, CallStarted, RequestSent, RunEvent, RunFinished, RunStarted
     from ptc.providers.clients import azure_client, openai_client
@@ -116,6 +117,7 @@ _HOME = {
     "ptc.events": ("Commentary", "Finished", "ProgramClosed", "ProgramOpened", "ProgramPaused", "Refused"),
     "ptc.history": ("trim",),
     "ptc.handlers": ("ClientTool", "client_tool"),
+    "ptc.layers": ("only_for",),
     "ptc.limits": ("Limits",),
     "ptc.progress": ("CallFinished", "CallStarted", "RequestSent", "RunEvent", "RunFinished", "RunStarted"),
     "ptc.providers.clients": ("azure_client", "openai_client"),
@@ -246,6 +248,7 @@ __all__ = [
     "client_tool",
     "connect",
     "define_tool",
+    "only_for",
     "openai_client",
     "tool",
     "trim",

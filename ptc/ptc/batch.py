@@ -22,7 +22,7 @@ from ptc_tools.call import Call, Caller
 from ptc_tools.context import RunContext
 from ptc_tools.errors import HostControlFlow, InvalidJson
 from ptc_tools.invoke import Invoker
-from ptc_tools.outcome import Cancelled, Denied, Outcome
+from ptc_tools.outcome import Cancelled, Denied, Outcome, Success
 
 _Key: TypeAlias = tuple[str, str, str | None, str, object, Caller]
 
@@ -185,4 +185,4 @@ def _nobody(pending: PendingCall) -> Denied:
 
 def failing(outcomes: Mapping[str, Outcome]) -> bool:
     """Whether no call of a batch succeeded."""
-    return bool(outcomes) and all(outcome.status != "success" for outcome in outcomes.values())
+    return bool(outcomes) and not any(isinstance(outcome, Success) for outcome in outcomes.values())

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ptc.result import CallReport, ProgramReport
+from ptc.result import CallReport, Language, ProgramReport
 from ptc_tools import strict_json
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
@@ -93,7 +93,7 @@ class RunReporter:
 
     def _program_started(self, data: JsonObject) -> None:
         call_id = str(data["call_id"])
-        language = "python" if data.get("language") == "python" else "javascript"
+        language: Language = "python" if data.get("language") == "python" else "javascript"
         self._programs[call_id] = ProgramReport(call_id, str(data.get("code") or ""), language, None, "open")
 
     def _program_finished(self, data: JsonObject) -> None:

@@ -16,6 +16,7 @@ from ptc_tools.outcome import Outcome
 
 OutputT = TypeVar("OutputT", default=JsonValue)
 
+Language: TypeAlias = Literal["javascript", "python"]
 RunStatus: TypeAlias = Literal["completed", "refused", "terminated"]
 """`terminated`: middleware ended the run with what there was; errors are exceptions, not results."""
 
@@ -43,7 +44,7 @@ class ProgramReport:
 
     call_id: str
     code: str
-    language: Literal["javascript", "python"]
+    language: Language
     result: str | None
     status: str
 

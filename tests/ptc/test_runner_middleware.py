@@ -167,3 +167,29 @@ async def test_other_control_flow_leaves_the_run_with_its_calls_answered() -> No
     endpoint = FakeEndpoint([function_call(call_id="a"), function_call(call_id="b")])
     with pytest.raises(Suspend):
         await runner(endpoint, stop).run("go")
+
+
+async def test_a_layer_may_stand_around_some_tools_only() -> None:
+    """At its own place in the order, by tool or by name."""
+    seen: list[str] = []
+
+    def layer(name: str) -> Any:
+        async def pass_on(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+            seen.append(f"{name} {invocation.call.name}")
+            return await next(invocation)
+
+        return pass_on
+
+    @ptc.tool(namespace="side")
+    def other() -> int:
+        """Something else."""
+        return 1
+
+    layers = [ptc.only_for(layer("first"), "side.other"), layer("second"), ptc.only_for(layer("third"), echo)]
+    endpoint = FakeEndpoint(
+        [function_call()], [function_call("other", "c2", "{}", namespace="side")], [answer()]
+    )
+    await runner(endpoint, *layers, tools=[echo, other]).run("go")
+    assert seen == ["second echo", "third echo", "first other", "second other"]
+    with pytest.raises(ptc.RegistrationError):
+        ptc.only_for(layer("never"))
