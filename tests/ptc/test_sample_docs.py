@@ -1,0 +1,44 @@
+"""The code of the documentation runs as it stands there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import ptc
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page: str, section: str) -> list[str]:
+    """The Python blocks of one section of a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    part = text.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"```python\n(.*?)```", part, re.S)
+
+
+def run(code: str, names: dict[str, Any]) -> None:
+    """Run a block with top-level await, as the pages have it."""
+    body = textwrap.indent(code, "    ")
+    exec(f"async def block(names):\n    globals().update(names)\n{body}\n    names.update(locals())", names)
+    asyncio.run(names["block"](names))
+
+
+def test_getting_started_runs_from_its_tool_to_its_unit_test() -> None:
+    """Sections 2 to 4: a tool, a program in the sandbox, and a run with a scripted model."""
+    names: dict[str, Any] = {"ptc": ptc}
+    exec(blocks("getting-started.md", "2. Your own tools")[0], names)
+    run(blocks("getting-started.md", "3. Try a program without a model")[0], names)
+    assert names["result"].value == 1250
+    run(blocks("getting-started.md", "4. A run, with a scripted model")[0], names)
+    assert names["result"].output_text == "The order is 12.5."
+
+
+def test_the_script_of_the_page_on_the_peer_is_one() -> None:
+    """The two turns of the first example."""
+    names: dict[str, Any] = {}
+    exec(blocks("peer.md", "Scripts")[0], names)
+    assert len(names["model"].turns) == 2
