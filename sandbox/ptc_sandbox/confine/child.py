@@ -111,7 +111,12 @@ class Prepared:
             if kernel.holds_capabilities(kernel.CAP_SETPCAP):
                 privileges.empty_bounding_set()
         except OSError as error:
-            self._note("user", False, str(error), "name an id that exists in this user namespace")
+            self._note(
+                "user",
+                False,
+                str(error),
+                "map more ids into this user namespace, or name one that is mapped by with_uid()",
+            )
             return None
         if plan.changes_ids and not kernel.holds_capabilities(kernel.CAP_SETUID, kernel.CAP_SETGID):
             self._note(

@@ -50,14 +50,14 @@ class UserPlan:
         return self.fixed is not None or self.offset is not None
 
 
-def id_map(kind: str) -> list[tuple[int, int]]:
-    """Which ids exist in this user namespace, as (first, count); `kind` is "uid" or "gid"."""
+def id_map(kind: str) -> list[tuple[int, int, int]]:
+    """Which ids exist in this user namespace, as (first, first outside, count); `kind` is "uid" or "gid"."""
     rows = [line.split() for line in Path(f"/proc/self/{kind}_map").read_text().splitlines()]
-    return [(int(inside), int(count)) for inside, _, count in rows]
+    return [(int(inside), int(outside), int(count)) for inside, outside, count in rows]
 
 
-def _mapped(ranges: list[tuple[int, int]], first: int, count: int = 1) -> bool:
-    return any(start <= first and first + count <= start + length for start, length in ranges)
+def _mapped(ranges: list[tuple[int, int, int]], first: int, count: int = 1) -> bool:
+    return any(start <= first and first + count <= start + length for start, _, length in ranges)
 
 
 def plan(wanted: int | None) -> UserPlan:
@@ -66,25 +66,30 @@ def plan(wanted: int | None) -> UserPlan:
         return UserPlan(f"already the ordinary user {os.geteuid()}; no capability is kept")
     uids, gids = id_map("uid"), id_map("gid")
     clear_groups = _may_set_groups()
+    groups = "" if clear_groups else "; groups stay, this user namespace froze them"
     if wanted is not None:
         if not (_mapped(uids, wanted) and _mapped(gids, wanted)):
             raise OSError(errno.EINVAL, f"id {wanted} is not mapped in this user namespace")
-        return UserPlan(f"root becomes the fixed id {wanted}", fixed=wanted, clear_groups=clear_groups)
+        return UserPlan(
+            f"root becomes the fixed id {wanted}{groups}", fixed=wanted, clear_groups=clear_groups
+        )
     if _mapped(uids, _UNIQUE_FIRST, _UNIQUE_COUNT) and _mapped(gids, _UNIQUE_FIRST, _UNIQUE_COUNT):
         return UserPlan(
-            "root becomes an id that no account has, another for each program",
+            f"root becomes an id that no account has, another for each program{groups}",
             offset=int.from_bytes(os.urandom(4), "little"),
             clear_groups=clear_groups,
         )
-    last_mapped = max((start + length - 1 for start, length in uids), default=0)
+    last_mapped = max((start + length - 1 for start, _, length in uids), default=0)
     for candidate in (_NOBODY, last_mapped):
         if candidate and _mapped(uids, candidate) and _mapped(gids, candidate):
             return UserPlan(
-                f"root becomes {candidate}: few ids are mapped here",
+                f"root becomes {candidate}, as few ids are mapped here{groups}",
                 fixed=candidate,
                 clear_groups=clear_groups,
             )
-    return UserPlan("root of a user namespace with no other id: kept, without any capability")
+    if any(inside == outside == 0 for inside, outside, _ in uids):
+        raise OSError(errno.EINVAL, "root has no other id to become in this user namespace")
+    return UserPlan("root of a user namespace only, an ordinary user outside; no capability is kept")
 
 
 def _may_set_groups() -> bool:

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -36,10 +36,13 @@ _ORDINARY: Final = 65534
 _NOT_TRIED: Final[tuple[Layer, ...]] = ("cgroup",)  # the host's own layer: looked at, not attacked
 
 
-def run_trial(request: Request) -> Answer:
-    """Try one request in a process of its own. RuntimeError with what it said if that process breaks."""
+def run_trial(request: Request, *, under: Sequence[str] = ()) -> Answer:
+    """Try one request in a process of its own. RuntimeError with what it said if that process breaks.
+
+    `under` is a command that the trial is started by, to try what a container would leave of us.
+    """
     finished = subprocess.run(  # noqa: S603 - our own interpreter and our own code
-        [sys.executable, "-s", "-S", "-P", "-c", _BOOT, _ROOT],
+        [*under, sys.executable, "-s", "-S", "-P", "-c", _BOOT, _ROOT],
         input=request.to_json(),
         capture_output=True,
         text=True,

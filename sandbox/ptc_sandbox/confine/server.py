@@ -43,6 +43,8 @@ def enter_namespaces(confinement: Confinement) -> list[LayerReport]:
     want = confinement.namespaces
     if want == "off" or not confinement.namespace_kinds:
         return [LayerReport("namespaces", want, False, "off")]
+    # A layer that children cannot have is told under its own name, before a namespace is blamed for it.
+    Prepared(confinement, Resources(), Entered()).close()
     failure = _tried_in_a_fork(lambda: _enter(confinement))
     if failure:
         report = LayerReport("namespaces", want, False, failure, _ADVICE)
