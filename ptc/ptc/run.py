@@ -51,6 +51,7 @@ from ptc.limits import Spent
 from ptc.loading import LoadedTools
 from ptc.outputs import output_for
 from ptc.progress import CallFinished, CallStarted, RunEvent, RunFinished, RunStarted
+from ptc.providers.failures import is_lost_chain
 from ptc.recording import RunRecords
 from ptc.reporting import RunReporter
 from ptc.result import RunResult, RunStatus
@@ -151,6 +152,8 @@ class Run:
 
     async def _loop(self) -> _Ending:
         self._conversation.send(self._start.input)
+        for program in self._conversation.open_programs:  # the input may go on where another run broke off
+            self._context.programs.open(program)
         step = await self._steps.next()
         await self._records.started(step, self._conversation.history, self._start.labels)
         while True:
@@ -226,7 +229,7 @@ class Run:
                 self._conversation.give_up()
                 step = await self._steps.fall_back_to_local()
             except EndpointError as error:
-                if error.error_code != "previous_response_not_found":
+                if not is_lost_chain(error):
                     raise
                 self._conversation.give_up()
                 if not self._conversation.forget_server_state():

@@ -67,7 +67,7 @@ class StreamReader:
             phase = _item(event).get("phase")
             self._phases[_index(event)] = phase if isinstance(phase, str) else None
         elif kind == "error":
-            raise _error_of(event)
+            raise _error_of(event, begun=bool(self._phases or self._done))
         elif kind in _ENDS:
             response = event.get("response")
             if not isinstance(response, dict):
@@ -120,11 +120,12 @@ def _item(event: JsonObject) -> JsonObject:
     return item
 
 
-def _error_of(event: JsonObject) -> EndpointError:
+def _error_of(event: JsonObject, *, begun: bool) -> EndpointError:
+    """The error of an error event. Once the model has begun, even a rate limit is ambiguous."""
     inner = event.get("error")
     source = inner if isinstance(inner, dict) else event
     code = source.get("code") or source.get("type")
     message = f"the service failed while it streamed: {str(source.get('message') or 'no message')[:2000]}"
-    if code in ("rate_limit_exceeded", "too_many_requests"):
+    if code in ("rate_limit_exceeded", "too_many_requests") and not begun:
         return RateLimited(message, error_code=str(code))
     return ServerFailed(message, error_code=str(code) if code else None)

@@ -683,3 +683,27 @@ async def test_an_option_that_a_run_does_not_have_is_a_type_error() -> None:
     options: Any = {"max_request": 1}
     with pytest.raises(TypeError, match="no option max_request"):
         await runner(FakeEndpoint()).run("go", **options)
+
+
+async def test_a_run_goes_on_where_another_broke_off() -> None:
+    """The transcript of an error is an input; a program that was open in it may go on calling."""
+    broken = FakeEndpoint([program(), function_call(caller=by_program())], ptc.ServerFailed("500"))
+    with pytest.raises(ptc.ServerFailed) as error:
+        await runner(broken, programs="hosted").run("go")
+    again = function_call(call_id="c2", caller=by_program())
+    endpoint = FakeEndpoint([again], [program_output(), answer("whole")])
+    result = await runner(endpoint, programs="hosted").run(list(error.value.items))
+    assert outputs_in(endpoint.bodies[1])["c2"] == {"x": 1}
+    assert result.output_text == "whole"
+
+
+@pytest.mark.parametrize(("begun", "kind"), [(False, ptc.RateLimited), (True, ptc.ServerFailed)])
+def test_a_rate_limit_in_the_middle_of_a_stream_is_ambiguous(begun: bool, kind: type[Exception]) -> None:
+    """A program may have started by then."""
+    from ptc.streaming import StreamReader
+
+    reader = StreamReader()
+    if begun:
+        reader.feed({"type": "response.output_item.added", "output_index": 0, "item": program()})
+    with pytest.raises(kind):
+        reader.feed({"type": "error", "code": "rate_limit_exceeded", "message": "slow down"})

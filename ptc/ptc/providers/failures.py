@@ -118,6 +118,14 @@ def is_about_programs(body: Mapping[str, object]) -> bool:
     return refused and any(word in text for word in _PROGRAM_WORDS)
 
 
+def is_lost_chain(error: EndpointError) -> bool:
+    """Whether the service lost the response that the request wanted to go on from."""
+    if error.error_code == "previous_response_not_found":
+        return True
+    text = str(error).lower()
+    return error.status in (400, 404) and "previous response" in text and "not found" in text
+
+
 def _body(error: Exception) -> Mapping[str, object]:
     body = getattr(error, "body", None)
     if isinstance(body, Mapping):

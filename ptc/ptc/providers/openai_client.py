@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from ptc.errors import ConfigurationError, ResponseCut
@@ -84,7 +85,7 @@ class AsyncClientEndpoint:
     async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
         from openai import AsyncStream
 
-        try:
+        with _translated(streaming=True):
             response: Any = await self._client.post(
                 "/responses",
                 cast_to=self._response_type,
@@ -100,8 +101,6 @@ class AsyncClientEndpoint:
                         yield event
             finally:
                 await response.aclose()
-        except Exception as error:
-            raise as_endpoint_error(error, streaming=True) from error
 
     async def retrieve(self, response_id: str) -> JsonObject:
         return await self._whole(
@@ -116,10 +115,8 @@ class AsyncClientEndpoint:
         )
 
     async def _whole(self, send: Callable[[], Any]) -> JsonObject:
-        try:
+        with _translated():
             return decode_body((await send()).content)
-        except Exception as error:
-            raise as_endpoint_error(error) from error
 
 
 class SyncClientEndpoint:
@@ -145,19 +142,15 @@ class SyncClientEndpoint:
         )
 
     async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
-        pieces: Iterator[bytes] | None = None
-        response: Any = None
-        try:
-            response = await asyncio.to_thread(self._open_stream, body, timeout)
-            pieces = response.iter_bytes()
-            decoder = SseDecoder()
-            while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-                for event in decoder.feed(piece):
-                    yield event
-        except Exception as error:
-            raise as_endpoint_error(error, streaming=True) from error
-        finally:
-            if response is not None:
+        with _translated(streaming=True):
+            response: Any = await asyncio.to_thread(self._open_stream, body, timeout)
+            try:
+                pieces: Iterator[bytes] = response.iter_bytes()
+                decoder = SseDecoder()
+                while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+                    for event in decoder.feed(piece):
+                        yield event
+            finally:
                 response.close()
 
     def _open_stream(self, body: JsonObject, timeout: float | None) -> object:
@@ -185,10 +178,8 @@ class SyncClientEndpoint:
         )
 
     async def _whole(self, send: Callable[[], Any]) -> JsonObject:
-        try:
+        with _translated():
             return decode_body((await asyncio.to_thread(send)).content)
-        except Exception as error:
-            raise as_endpoint_error(error) from error
 
 
 class LookalikeEndpoint:
@@ -204,7 +195,7 @@ class LookalikeEndpoint:
     async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
         options = {} if timeout is None else {"timeout": timeout}
         events: Any = await self._call("create", **{**body, "stream": True}, **options)
-        try:
+        with _translated(streaming=True):
             if hasattr(events, "__aiter__"):
                 async for event in events:
                     yield _plain(event)
@@ -212,8 +203,6 @@ class LookalikeEndpoint:
                 iterator = iter(events)
                 while (event := await asyncio.to_thread(next, iterator, None)) is not None:
                     yield _plain(event)
-        except Exception as error:
-            raise as_endpoint_error(error, streaming=True) from error
 
     async def retrieve(self, response_id: str) -> JsonObject:
         return _plain(await self._call("retrieve", response_id))
@@ -223,13 +212,23 @@ class LookalikeEndpoint:
 
     async def _call(self, method: str, *arguments: object, **body: object) -> object:
         function = getattr(self._responses, method)
-        try:
+        with _translated():
             if inspect.iscoroutinefunction(function):
                 return await function(*arguments, **body)
             result = await asyncio.to_thread(function, *arguments, **body)
             return await result if inspect.isawaitable(result) else result
-        except Exception as error:
-            raise as_endpoint_error(error) from error
+
+
+@contextmanager
+def _translated(*, streaming: bool = False) -> Iterator[None]:
+    """Raises the loop's error for a client's; what is the loop's already, or nobody's, stays as it is."""
+    try:
+        yield
+    except Exception as error:
+        meant = as_endpoint_error(error, streaming=streaming)
+        if meant is error:
+            raise
+        raise meant from error
 
 
 def _plain(value: object) -> JsonObject:
