@@ -188,7 +188,7 @@ class Crashes(RuleBasedStateMachine):
 
 TestCrashes = Crashes.TestCase
 TestCrashes.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 KILLED_AT_EACH_POINT = """
