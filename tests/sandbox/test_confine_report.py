@@ -156,3 +156,14 @@ def test_the_documentation_lists_every_call_with_its_reason() -> None:
     for group in FATAL:
         listed = ", ".join(f"`{name}`" for name in group.names)
         assert f"| {group.reason} | {listed} |" in text
+
+
+def test_doctor_checks_itself_by_running_programs(
+    monkeypatch: pytest.MonkeyPatch, examined: Examination
+) -> None:
+    """What must compute computes, what must be stopped is stopped, in a sandbox of the default level."""
+    code, printed = run_doctor(monkeypatch, examined, "--json", "--self-check")
+    checks = json.loads(printed)["self_check"]
+    assert [check["name"] for check in checks if not check["passed"]] == []
+    assert len(checks) >= 9
+    assert code == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ptc_sandbox import Sandbox
 from ptc_sandbox.confine import Confinement, landlock
 from ptc_sandbox.confine import __file__ as confine_file
 
@@ -206,3 +207,22 @@ def test_a_program_that_spins_ends_by_the_kernels_signal() -> None:
         [sys.executable, "-s", "-S", "-P", "-c", _SPIN, ROOT], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == str(-signal.SIGXCPU)
+
+
+def descendants(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [found for child in children for found in (int(child), *descendants(int(child)))]
+
+
+def memory_maps(pids: list[int]) -> list[list[str]]:
+    return [Path(f"/proc/{pid}/maps").read_text().splitlines() for pid in pids]
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="the memory map of what is not dumpable is shown to root only")
+async def test_no_memory_of_a_child_is_writable_and_executable() -> None:
+    """Seccomp forbids new code; what the fork server brought along must not be a place to write it either."""
+    async with Sandbox() as sandbox:
+        assert (await sandbox.run("1")).status == "completed"
+        maps = memory_maps(descendants(os.getpid()))
+    assert len(maps) >= 2
+    assert [line for lines in maps for line in lines if "wx" in line.split()[1]] == []

@@ -218,8 +218,8 @@ def execute(target: Target) -> None:
 
 @_attack("seccomp", "landlock", "namespaces", "user", landlock_abi=6)
 def signal_outside(target: Target) -> None:
-    """Signal a process outside."""
-    os.kill(target.victim, signal.SIGCONT)
+    """Signal a process outside (by a signal that is ignored, and free to none: SIGCONT is to one's session)."""
+    os.kill(target.victim, signal.SIGURG)
 
 
 @_attack("seccomp", "landlock", "user", "namespaces", fatal=True)
