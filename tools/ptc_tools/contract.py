@@ -7,7 +7,7 @@ does not say is not inferred from names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from ptc_tools.bounds import Bounds
@@ -29,6 +29,7 @@ CALLERS: tuple[CallerKind, ...] = get_args(CallerKind)
 MAX_DESCRIPTION = 16_384
 
 UNBOUNDED = Bounds()
+BY_GENERATOR = object()
 
 # What stands for a call without a result when a program made it (wire.md, rule 5).
 ERROR_SCHEMA: JsonObject = {
@@ -84,16 +85,16 @@ class Contract:
     """Places of `Sensitive` values, as patterns for `ptc_tools.markers.redact`."""
     definition: JsonObject | None = None
     """A raw definition, which goes over the wire unchanged."""
-    generated: bool = field(default=False, compare=False)
-    """The schemas were made from types by this package: a cheaper check is enough."""
+    checked: InitVar[object] = None
+    """Only for this package: it made the schemas from types, and checked their parts when it did."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, checked: object) -> None:
         check_name(self.name, namespace=self.namespace)
         if self.namespace is not None:
             check_namespace(self.namespace)
         what = f"tool {self.qualified_name!r}"
         self._check_words(what)
-        self._check_schemas(what)
+        self._check_schemas(what, checked is BY_GENERATOR)
         self._check_effects(what)
         if self.projection == "partial" and self.namespace == "platform":
             raise InvalidName(f"{what}: a partial projection may not be named platform.*; name what it shows")
@@ -118,8 +119,9 @@ class Contract:
         _check_word(self.approval, Approval, f"{what}: approval")
         _check_word(self.projection, Literal["full", "partial"], f"{what}: projection")
 
-    def _check_schemas(self, what: str) -> None:
-        parameters = check_schema(self.parameters, f"{what}: parameters", generated=self.generated)
+    def _check_schemas(self, what: str, generated: bool) -> None:
+        check = _as_it_is if generated else check_schema
+        parameters = check(self.parameters, f"{what}: parameters")
         if parameters.get("type", "object") != "object":
             raise InvalidSchema(f"{what}: parameters must describe an object")
         if self.strict:
@@ -128,8 +130,7 @@ class Contract:
         for name in ("accepted", "output_schema"):
             schema = getattr(self, name)
             if schema is not None:
-                checked = check_schema(schema, f"{what}: {name}", generated=self.generated)
-                self._set(name, freeze_object(checked))
+                self._set(name, freeze_object(check(schema, f"{what}: {name}")))
         if self.definition is not None:
             self._set("definition", freeze_object(self.definition))
 
@@ -217,6 +218,10 @@ def with_errors(output: JsonObject) -> JsonObject:
     for keyword in ("$schema", "$defs", "definitions"):
         if keyword in output:
             schema[keyword] = output.pop(keyword)
+    return schema
+
+
+def _as_it_is(schema: JsonObject, what: str) -> JsonObject:
     return schema
 
 

@@ -5,7 +5,7 @@ Whatever has its default is left out, so that a new field of contracts does not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from ptc_tools.bounds import Bounds
@@ -39,8 +39,8 @@ _DEFINED = {"type", "name", "description", "parameters", "strict", "output_schem
             "defer_loading"}  # fmt: skip
 
 
-def contract_to_json(contract: Contract) -> JsonObject:
-    """The contract as plain JSON, without what has its default."""
+def contract_to_json(contract: Contract, *, schemas: Callable[[JsonValue], JsonValue] = thaw) -> JsonObject:
+    """The contract as plain JSON, without what has its default. `schemas` makes the copies of its schemas."""
     data: JsonObject = {}
     for name, default in _PLAIN.items():
         value = getattr(contract, name)
@@ -49,7 +49,7 @@ def contract_to_json(contract: Contract) -> JsonObject:
     for name in _SCHEMAS:
         schema = getattr(contract, name)
         if schema is not None:
-            data[name] = thaw(schema)
+            data[name] = schemas(schema)
     for name in _TUPLES:
         words = getattr(contract, name)
         if words:

@@ -7,10 +7,12 @@ creation, the order of keys, tags and tools, and the function behind a tool are 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.contract_json import contract_to_json
 from ptc_tools.strict_json import canonical
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 # Part of every hash: a change of what is covered must not look like a change of contracts.
 _DOMAIN = "ptc-contract/1"
+_CANONICAL = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False
+)
 _ANNOTATIONS = frozenset({"title", "description", "examples", "$comment", "default", "deprecated"})
 _SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
@@ -43,27 +48,25 @@ def normalised(schema: JsonValue, *, words: bool = True) -> JsonValue:
     return found
 
 
-def digest(kind: str, value: JsonValue) -> str:
+def _digest(kind: str, value: JsonValue) -> str:
     """`sha256:…` over the canonical JSON of a value, bound to what kind of thing it is."""
-    return "sha256:" + hashlib.sha256(canonical([_DOMAIN, kind, value])).hexdigest()
+    # A contract was checked to be JSON when it was made, so this does not look again.
+    text = _CANONICAL.encode([_DOMAIN, kind, value])
+    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def contract_fingerprint(contract: Contract) -> str:
     """Of all that a contract says."""
-    data = contract.to_json()
-    for key in ("parameters", "output_schema"):
-        if key in data:
-            data[key] = normalised(data[key])
-    return digest("contract", data)
+    return _digest("contract", contract_to_json(contract, schemas=normalised))
 
 
 def schema_fingerprint(contract: Contract) -> str:
     """Of the shapes alone: which arguments are accepted and which results are given, without any words."""
     parameters = normalised(contract.checked_parameters, words=False)
     output = None if contract.output_schema is None else normalised(contract.output_schema, words=False)
-    return digest("schema", [parameters, output])
+    return _digest("schema", [parameters, output])
 
 
 def toolset_fingerprint(contracts: Iterable[Contract]) -> str:
     """Of a set of contracts, whatever their order."""
-    return digest("toolset", cast("JsonValue", sorted(contract.fingerprint() for contract in contracts)))
+    return _digest("toolset", cast("JsonValue", sorted(contract.fingerprint() for contract in contracts)))

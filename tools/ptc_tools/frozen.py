@@ -45,7 +45,9 @@ class FrozenArray(list[JsonValue]):
 
 
 def freeze(value: JsonValue) -> JsonValue:
-    """A deep copy of JSON that cannot be written to."""
+    """A deep copy of JSON that cannot be written to; parts that are frozen already are shared."""
+    if isinstance(value, FrozenObject | FrozenArray):
+        return value
     if isinstance(value, dict):
         return FrozenObject({key: freeze(item) for key, item in value.items()})
     if isinstance(value, list):
@@ -55,6 +57,8 @@ def freeze(value: JsonValue) -> JsonValue:
 
 def freeze_object(value: JsonObject) -> JsonObject:
     """`freeze` for what is known to be an object."""
+    if isinstance(value, FrozenObject):
+        return value
     return FrozenObject({key: freeze(item) for key, item in value.items()})
 
 

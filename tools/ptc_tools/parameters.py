@@ -21,11 +21,12 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import OpenPrograms, RunContext, ToolContext
 from ptc_tools.docstrings import parameter_descriptions
 from ptc_tools.errors import InvalidSignature
-from ptc_tools.markers import ProviderConfig, is_designer, take_sensitive
-from ptc_tools.schema import shorten
+from ptc_tools.fragments import assembled, fragment, words_of
+from ptc_tools.markers import ProviderConfig, is_designer
+from ptc_tools.schema import escape, shorten
 from ptc_tools.secret import Secret
 from ptc_tools.strict_json import dumps
-from ptc_tools.typed import Fields, describe, fields_adapter, json_schema, tidy
+from ptc_tools.typed import Fields, fields_adapter
 
 _TRUSTED = (ToolContext, RunContext, OpenPrograms, Secret)
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
@@ -60,29 +61,54 @@ def _configures_itself(annotation: object) -> bool:
     return is_dataclass(bare) or is_typeddict(bare) or hasattr(bare, "model_config")
 
 
-@dataclass(frozen=True, slots=True)
 class Parameters:
     """What a function takes. `schema` is for the wire; `accepted` is what a call is checked against.
 
     The two differ in strict mode alone: there the wire lists an optional parameter as required but nullable,
-    while a program may simply leave it out.
+    while a program may simply leave it out. The decoder is built when the first call comes.
     """
 
-    schema: JsonObject
-    accepted: JsonObject
-    context: str | None
-    designer: Mapping[str, DesignerField]
-    sensitive: tuple[str, ...]
-    adapter: Fields
-    null_means_default: frozenset[str]
+    __slots__ = (
+        "_adapter",
+        "_fields",
+        "_null_means_default",
+        "accepted",
+        "context",
+        "designer",
+        "schema",
+        "sensitive",
+    )
+
+    def __init__(
+        self,
+        *,
+        schema: JsonObject,
+        accepted: JsonObject,
+        context: str | None,
+        designer: Mapping[str, DesignerField],
+        sensitive: tuple[str, ...],
+        fields: dict[str, object],
+        null_means_default: frozenset[str],
+    ) -> None:
+        self.schema = schema
+        self.accepted = accepted
+        self.context = context
+        self.designer = designer
+        self.sensitive = sensitive
+        self._fields = fields
+        self._null_means_default = null_means_default
+        self._adapter: Fields | None = None
 
     def decode(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
         """Typed keyword arguments from JSON that fits `accepted`. Raises `InvalidArguments`."""
+        adapter = self._adapter
+        if adapter is None:
+            adapter = self._adapter = fields_adapter("Arguments", self._fields, "arguments")
         try:
-            decoded = self.adapter.validate_json(dumps(arguments))
+            decoded = adapter.validate_json(dumps(arguments))
         except ValidationError as error:
             raise InvalidArguments(explain(error)) from None
-        for name in self.null_means_default:
+        for name in self._null_means_default:
             if decoded.get(name, ...) is None:
                 del decoded[name]
         return decoded
@@ -134,46 +160,59 @@ def read_parameters(
     except (TypeError, ValueError) as error:
         raise InvalidSignature(f"{what}: no signature: {error}") from None
     fields: dict[str, object] = {}
-    defaults: dict[str, object] = {}
+    properties: dict[str, JsonObject] = {}
+    definitions: list[tuple[str, JsonObject]] = []
+    sensitive: list[str] = []
+    required: list[JsonValue] = []
     nullable: set[str] = set()
     designer: dict[str, DesignerField] = {}
     context: str | None = None
-    for parameter in signature.parameters.values():
+    words = parameter_descriptions(function)
+    for name, parameter in signature.parameters.items():
         annotation = _annotation(parameter, hints, what)
         if _bare(annotation) is ToolContext:
             if context is not None:
                 raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
-            context = parameter.name
+            context = name
             continue
         if is_designer(annotation):
-            required = parameter.default is parameter.empty
-            designer[parameter.name] = DesignerField(annotation, required)
+            designer[name] = DesignerField(annotation, parameter.default is parameter.empty)
             continue
-        _check_untrusted(annotation, parameter.name, what)
+        _check_untrusted(annotation, name, what)
         _check_metadata(annotation, parameter, what)
+        part = fragment(annotation, "validation", strict=strict, what=what)
+        schema = part.schema
         if parameter.default is parameter.empty:
-            fields[parameter.name] = Required[annotation]
-            continue
-        defaults[parameter.name] = parameter.default
-        if strict and not admits_none(annotation):
-            nullable.add(parameter.name)
-            annotation = annotation | None  # type: ignore[operator]
-        elif strict and parameter.default is not None:
-            raise InvalidSignature(
-                f"{what}: parameter {parameter.name!r} may be None and has another default; strict mode "
-                "cannot tell null from absent: use the default None, or choose strict=False"
-            )
-        fields[parameter.name] = NotRequired[annotation]
-    adapter = fields_adapter("Arguments", fields, what)
-    accepted = json_schema(adapter, "validation", what)
-    sensitive = take_sensitive(accepted)
-    tidy(accepted, strict=strict)
-    _restore_optional(accepted, defaults)
-    _describe_parameters(accepted, parameter_descriptions(function), defaults)
-    schema = accepted
-    if strict:
-        schema = accepted | {"required": list(cast("JsonObject", accepted["properties"]))}
-    return Parameters(schema, accepted, context, designer, sensitive, adapter, frozenset(nullable))
+            fields[name] = Required[annotation]
+            required.append(name)
+        else:
+            if strict and not admits_none(annotation):
+                nullable.add(name)
+                annotation = annotation | None  # type: ignore[operator]
+                schema = _or_null(schema)
+            elif strict and parameter.default is not None:
+                raise InvalidSignature(
+                    f"{what}: parameter {name!r} may be None and has another default; strict mode cannot tell "
+                    "null from absent: use the default None, or choose strict=False"
+                )
+            fields[name] = NotRequired[annotation]
+        properties[name] = _described(schema, words_of(hints[name]) or words.get(name), parameter)
+        definitions.append((name, part.definitions))
+        sensitive += [f"/{escape(name)}{path}" for path in part.sensitive]
+    found, shared = assembled(properties, definitions)
+    accepted: JsonObject = {"type": "object", "properties": found, "required": required}
+    accepted["additionalProperties"] = False
+    if shared:
+        accepted["$defs"] = shared
+    return Parameters(
+        schema=accepted | {"required": list(found)} if strict else accepted,
+        accepted=accepted,
+        context=context,
+        designer=designer,
+        sensitive=tuple(sensitive),
+        fields=fields,
+        null_means_default=frozenset(nullable),
+    )
 
 
 def _annotation(parameter: inspect.Parameter, hints: Mapping[str, object], what: str) -> object:
@@ -235,32 +274,30 @@ def admits_none(annotation: object) -> bool:
     return "Union" in str(origin) and any(map(admits_none, get_args(annotation)))
 
 
-def _restore_optional(accepted: JsonObject, defaults: Mapping[str, object]) -> None:
-    """`tidy` closed every object, this one as well: what has a default may be left out of a call."""
-    properties = cast("JsonObject", accepted.setdefault("properties", {}))
-    accepted["required"] = [name for name in properties if name not in defaults]
-
-
-def _describe_parameters(
-    accepted: JsonObject, words: Mapping[str, str], defaults: Mapping[str, object]
-) -> None:
-    for name, schema in cast("dict[str, JsonObject]", accepted["properties"]).items():
-        if "description" not in schema:
-            inner = next((m for m in _members(schema) if isinstance(m.get("description"), str)), None)
-            if inner is not None:
-                schema["description"] = inner.pop("description")
-            elif name in words and "$ref" not in schema:
-                schema["description"] = words[name]
-        default = defaults.get(name)
-        if default is not None and "$ref" not in schema:
-            shown = _shown(default)
-            if shown is not None:
-                describe(schema, f"Default: {shown}.")
-
-
-def _members(schema: JsonObject) -> list[JsonObject]:
+def _or_null(schema: JsonObject) -> JsonObject:
     members = schema.get("anyOf")
-    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+    if isinstance(members, list) and set(schema) == {"anyOf"}:
+        return {"anyOf": [*members, {"type": "null"}]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _described(schema: JsonObject, words: str | None, parameter: inspect.Parameter) -> JsonObject:
+    """The schema with a parameter's description, to which its default is added."""
+    sentences = [words] if words else []
+    own = schema.get("description")
+    if not words and isinstance(own, str):
+        sentences.append(own)
+    if parameter.default is not parameter.empty and parameter.default is not None:
+        shown = _shown(parameter.default)
+        if shown is not None:
+            sentences.append(f"Default: {shown}.")
+    elif words and isinstance(own, str) and own != words:
+        sentences.append(own)  # what strict mode has no keyword for: a format, say
+    if not sentences or sentences == [own]:
+        return schema
+    if "$ref" in schema:
+        schema = {"anyOf": [schema]}  # strict mode takes no word beside a reference
+    return {**schema, "description": " ".join(sentences)}
 
 
 def _shown(default: object) -> str | None:

@@ -15,12 +15,12 @@ from pydantic_core import PydanticSerializationError
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson, InvalidSignature
-from ptc_tools.markers import take_sensitive
+from ptc_tools.fragments import fragment
 from ptc_tools.provenance import Provenance, Traced
 from ptc_tools.returns import EmptyResult, PartialResult
 from ptc_tools.schema import resolve
 from ptc_tools.strict_json import MAX_DEPTH, dumps, loads
-from ptc_tools.typed import json_schema, refers_to, result_adapter, tidy
+from ptc_tools.typed import Items, refers_to, result_adapter
 
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 _STREAMS = (collections.abc.AsyncIterator, collections.abc.AsyncGenerator, collections.abc.Iterator,
@@ -80,20 +80,22 @@ PLAIN = Codec()
 class TypedCodec(Codec):
     """For a tool with a return annotation."""
 
-    __slots__ = ("_adapter",)
+    __slots__ = ("_adapter", "_annotation")
 
     def __init__(self, annotation: object, what: str) -> None:
-        self._adapter = result_adapter(annotation, what)
-        schema = json_schema(self._adapter, "serialization", what)
-        items = cast("JsonObject", schema.get("items", {}))
-        body: JsonObject = items | {"$defs": schema["$defs"]} if "$defs" in schema else items
-        self.sensitive = take_sensitive(body)
-        self.schema = _at_root(body)
+        self._annotation = annotation
+        self._adapter: Items | None = None
+        part = fragment(annotation, "serialization", strict=False, what=what)
+        self.sensitive = part.sensitive
+        self.schema = _at_root(part.schema, part.definitions)
 
     def _json(self, value: object, max_bytes: int) -> JsonValue:
+        adapter = self._adapter
+        if adapter is None:
+            adapter = self._adapter = result_adapter(self._annotation, "result")
         try:
             # The schema judges the result afterwards, so a warning about its type would say nothing new.
-            text = self._adapter.dump_json([value], by_alias=True, warnings=False)
+            text = adapter.dump_json([value], by_alias=True, warnings=False)
         except PydanticSerializationError as error:
             raise InvalidResult(str(error).splitlines()[0]) from None
         _check_size(len(text) - 2, max_bytes)
@@ -110,20 +112,20 @@ def _check_size(size: int, max_bytes: int) -> None:
         )
 
 
-def _at_root(schema: JsonObject) -> JsonObject:
+def _at_root(schema: JsonObject, definitions: JsonObject) -> JsonObject:
     """The schema with a single model's own schema at the root, where a program's author looks first."""
-    tidy(schema, strict=False)
+    if not definitions:
+        return schema
+    whole: JsonObject = {**schema, "$defs": definitions}
     reference = schema.get("$ref")
     if not isinstance(reference, str):
-        return schema
-    target = resolve(schema, reference)
-    if not isinstance(target, dict) or refers_to(target, reference, schema):
-        return schema
-    definitions = dict(cast("JsonObject", schema["$defs"]))
-    del definitions[reference.removeprefix("#/$defs/")]
-    rest = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
-    found = target | rest
-    return found | {"$defs": definitions} if definitions else found
+        return whole
+    target = resolve(whole, reference)
+    if not isinstance(target, dict) or refers_to(target, reference, whole):
+        return whole
+    rest = {key: value for key, value in definitions.items() if key != reference.removeprefix("#/$defs/")}
+    found = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {**found, "$defs": rest} if rest else found
 
 
 def read_result(hints: dict[str, object], what: str, *, may_be_cut: bool = False) -> Codec:

@@ -6,7 +6,7 @@ Checks happen when a tool is registered, with `jsonschema` as the authority; on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import jsonschema_rs
@@ -57,11 +57,10 @@ def escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def check_schema(schema: object, what: str, *, generated: bool = False) -> JsonObject:
+def check_schema(schema: object, what: str) -> JsonObject:
     """A plain copy of `schema` if it is a valid JSON Schema object that stands alone; else `InvalidSchema`.
 
-    `what` names it in messages (`"tool 'search': parameters"`). `generated` says that our own generator made
-    it: then `jsonschema-rs`'s metaschema check is enough, which is 300 times faster than `jsonschema`'s.
+    `what` names it in messages (`"tool 'search': parameters"`).
     """
     if not isinstance(schema, dict):
         raise InvalidSchema(f"{what} must be a JSON Schema object, not {type(schema).__name__}")
@@ -72,11 +71,8 @@ def check_schema(schema: object, what: str, *, generated: bool = False) -> JsonO
     dialect = copy.get("$schema")
     if dialect is not None and (not isinstance(dialect, str) or dialect.rstrip("#") not in _DIALECTS):
         raise InvalidSchema(f"{what}: $schema {dialect!r} is not supported; use draft 2020-12")
-    if not generated:
-        _check_metaschema(copy, what)
-    elif not jsonschema_rs.meta.is_valid(copy):
-        raise InvalidSchema(f"{what} is not a valid JSON Schema")
-    _check_references(copy, what)
+    _check_metaschema(copy, what)
+    check_references(copy, what)
     compile_schema(copy, what)
     return copy
 
@@ -94,7 +90,8 @@ def _check_metaschema(schema: JsonObject, what: str) -> None:
         ) from None
 
 
-def _check_references(schema: JsonObject, what: str) -> None:
+def check_references(schema: JsonObject, what: str) -> None:
+    """Raise `InvalidSchema` for a reference out of the schema: nobody fetches it."""
     for pointer, member in walk(schema):
         for keyword in ("$ref", "$dynamicRef"):
             target = member.get(keyword)
@@ -105,18 +102,32 @@ def _check_references(schema: JsonObject, what: str) -> None:
 
 
 class SchemaValidator:
-    """Answers whether JSON values fit one schema. Made once for each schema, shared by all calls."""
+    """Answers whether JSON values fit one schema, which was checked before. Compiled when it is first asked."""
 
-    __slots__ = ("_quiet", "is_valid")
+    __slots__ = ("_compiled", "_formats", "_schema", "_what", "is_valid")
+
+    is_valid: Callable[[object], bool]
 
     def __init__(self, schema: JsonObject, what: str, *, formats: bool = False) -> None:
-        self._quiet = compile_schema(schema, what, formats=formats)
-        self.is_valid = self._quiet.is_valid
+        self._schema = schema
+        self._what = what
+        self._formats = formats
+        self._compiled: jsonschema_rs.Draft202012Validator | None = None
+        self.is_valid = self._first
+
+    def _first(self, value: object) -> bool:
+        self.is_valid = self._validator().is_valid
+        return self.is_valid(value)
+
+    def _validator(self) -> jsonschema_rs.Draft202012Validator:
+        if self._compiled is None:
+            self._compiled = compile_schema(self._schema, self._what, formats=self._formats)
+        return self._compiled
 
     def explain(self, value: JsonValue) -> str:
         """What does not fit, by path, quoting no value: results may hold what no model should see."""
         found = []
-        for error in self._quiet.iter_errors(value):
+        for error in self._validator().iter_errors(value):
             where = ".".join(str(step) for step in error.instance_path) or "the value itself"
             found.append(f"{where[:100]}: {error.message}")
             if len(found) == _MAX_ERRORS:

@@ -18,7 +18,7 @@ from typing_extensions import Unpack
 from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.context import ToolContext
-from ptc_tools.contract import Approval, Contract, Effects, RiskLevel
+from ptc_tools.contract import BY_GENERATOR, Approval, Contract, Effects, RiskLevel
 from ptc_tools.docstrings import summary
 from ptc_tools.errors import InvalidSignature, RegistrationError
 from ptc_tools.markers import is_designer
@@ -244,7 +244,7 @@ def _typed_tool(function: Callable[P, R], names: _Locals, options: ToolOptions) 
         defer_loading=options.get("defer_loading", False),
         sensitive_parameters=parameters.sensitive,
         sensitive_results=codec.sensitive,
-        generated=own_output is None,
+        checked=BY_GENERATOR if own_output is None else None,
         **_declared(options),
     )
     return Tool(contract, function, parameters=parameters, codec=codec)

@@ -1,0 +1,190 @@
+"""The JSON Schema of one type, made once and shared by all the tools that mention the type.
+
+A fragment is frozen and stands in every schema that uses it, so ten thousand tools over a hundred types
+generate a hundred schemas. It never holds a description of a parameter: those differ from tool to tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Literal, cast, get_args, get_origin
+
+import jsonschema_rs
+from pydantic.fields import FieldInfo
+
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import InvalidSchema
+from ptc_tools.frozen import freeze_object
+from ptc_tools.markers import take_sensitive
+from ptc_tools.schema import check_references, compile_schema
+from ptc_tools.typed import Mode, json_schema, result_adapter, tidy
+
+_WORDS = frozenset({"description", "title", "examples", "deprecated"})
+_CACHED = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A type's schema, the definitions that it refers to, and where in it `Sensitive` values are."""
+
+    schema: JsonObject
+    definitions: JsonObject
+    sensitive: tuple[str, ...]
+
+
+def fragment(annotation: object, mode: Mode, *, strict: bool, what: str) -> Fragment:
+    """The fragment of a type. Raises `InvalidSignature` or `InvalidSchema`, with `what` in the message."""
+    key = _key(annotation)
+    if key is None:
+        return _made(annotation, mode, strict, what)
+    return _cached(_Keyed((key, mode, strict), annotation, what))
+
+
+class _Keyed:
+    """A cache key that brings along what the value is made from."""
+
+    __slots__ = ("annotation", "key", "what")
+
+    def __init__(self, key: tuple[Hashable, Mode, bool], annotation: object, what: str) -> None:
+        self.key = key
+        self.annotation = annotation
+        self.what = what
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self.key == other.key
+
+
+@lru_cache(maxsize=_CACHED)
+def _cached(keyed: _Keyed) -> Fragment:
+    _, mode, strict = keyed.key
+    made = _made(keyed.annotation, mode, strict, keyed.what)
+    keyed.what = ""
+    return made
+
+
+def _made(annotation: object, mode: Mode, strict: bool, what: str) -> Fragment:
+    schema = json_schema(result_adapter(without_words(annotation), what), mode, what)
+    root = cast("JsonObject", schema.get("items", {}))
+    if "$defs" in schema:
+        root = root | {"$defs": schema["$defs"]}
+    sensitive = take_sensitive(root)
+    tidy(root, strict=strict)
+    if not jsonschema_rs.meta.is_valid(root):
+        raise InvalidSchema(f"{what}: the schema of a type is not valid JSON Schema (json_schema_extra?)")
+    check_references(root, what)
+    compile_schema(root, what)
+    definitions = cast("JsonObject", root.pop("$defs", {}))
+    return Fragment(freeze_object(root), freeze_object(definitions), sensitive)
+
+
+def words_of(annotation: object) -> str | None:
+    """What `Annotated[…, Field(description=…)]` says, if it is there."""
+    if get_origin(annotation) is Annotated:
+        for item in get_args(annotation)[1:]:
+            if isinstance(item, FieldInfo) and item.description is not None:
+                return item.description
+    return None
+
+
+def without_words(annotation: object) -> object:
+    """The same type without descriptions at its top."""
+    if get_origin(annotation) is not Annotated or words_of(annotation) is None:
+        return annotation
+    base, *metadata = get_args(annotation)
+    kept: list[object] = []
+    for item in metadata:
+        given = _given(item) if isinstance(item, FieldInfo) else None
+        if given is None:
+            kept.append(item)
+            continue
+        kept += cast("FieldInfo", item).metadata
+        if given:
+            kept.append(FieldInfo(**given))  # type: ignore[arg-type]
+    return Annotated[(base, *kept)] if kept else base
+
+
+def _given(info: FieldInfo) -> dict[str, object] | None:
+    """What was passed to `Field(…)` but words and constraints; None if this pydantic does not tell."""
+    given = getattr(info, "_attributes_set", None)
+    if not isinstance(given, Mapping):
+        return None
+    return {name: value for name, value in given.items() if name not in _WORDS and name != "annotation"}
+
+
+def _key(annotation: object) -> Hashable | None:
+    """Something that is equal for annotations of one meaning; None if that cannot be told."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        base = _key(arguments[0])
+        parts = [_metadata_key(item) for item in arguments[1:]]
+        return None if base is None or None in parts else (Annotated, base, *parts)
+    if arguments and get_origin(annotation) is not Literal:
+        keys = [_key(item) for item in arguments]
+        return None if None in keys else (get_origin(annotation), *keys)
+    if annotation is None:
+        return "None"
+    return annotation if isinstance(annotation, Hashable) and _hashes(annotation) else None
+
+
+def _metadata_key(item: object) -> Hashable | None:
+    if isinstance(item, FieldInfo):
+        given = _given(item)
+        constraints = [_metadata_key(part) for part in item.metadata]
+        if given is None or None in constraints or not _hashes(values := tuple(sorted(given.items()))):
+            return None
+        return (FieldInfo, values, *constraints)
+    if not _hashes(item):
+        return None
+    # Pydantic keeps a pattern in an object that is equal to itself alone.
+    general = vars(item) if type(item).__name__ == "PydanticGeneralMetadata" else None
+    if general is not None:
+        pairs = tuple(sorted(general.items()))
+        return (type(item), pairs) if _hashes(pairs) else None
+    return (type(item), item)
+
+
+def _hashes(item: object) -> bool:
+    try:
+        hash(item)
+    except TypeError:
+        return False
+    return True
+
+
+def assembled(
+    properties: Mapping[str, JsonObject], definitions: Iterable[tuple[str, JsonObject]]
+) -> tuple[JsonObject, JsonObject]:
+    """Properties and all their definitions in one schema; a name that two types share is told apart.
+
+    `definitions` are pairs of a property's name and its fragment's definitions.
+    """
+    whole: JsonObject = {}
+    found: JsonObject = dict(properties)
+    for name, own in definitions:
+        renamed: dict[str, str] = {}
+        for key, schema in own.items():
+            if key in whole and whole[key] is not schema and whole[key] != schema:
+                renamed[key] = f"{key}_{name}"
+        if renamed:
+            found[name] = _pointing(found[name], renamed)
+        for key, schema in own.items():
+            whole[renamed.get(key, key)] = _pointing(schema, renamed) if renamed else schema
+    return found, whole
+
+
+def _pointing(schema: JsonValue, renamed: Mapping[str, str]) -> JsonValue:
+    """A copy in which references to renamed definitions point to their new names."""
+    if isinstance(schema, list):
+        return [_pointing(item, renamed) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copy = {key: _pointing(item, renamed) for key, item in schema.items()}
+    reference = copy.get("$ref")
+    if isinstance(reference, str) and (name := reference.removeprefix("#/$defs/")) in renamed:
+        copy["$ref"] = f"#/$defs/{renamed[name]}"
+    return copy
