@@ -18,8 +18,8 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema
 from ptc_tools.frozen import freeze_object
 from ptc_tools.markers import take_sensitive
-from ptc_tools.schema import check_references, compile_schema
-from ptc_tools.typed import Mode, json_schema, result_adapter, tidy
+from ptc_tools.schema import check_references, compile_schema, resolve
+from ptc_tools.typed import Mode, json_schema, refers_to, result_adapter, tidy
 
 _WORDS = frozenset({"description", "title", "examples", "deprecated"})
 _CACHED = 8192
@@ -27,10 +27,14 @@ _CACHED = 8192
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A type's schema, the definitions that it refers to, and where in it `Sensitive` values are."""
+    """A type's schema, the definitions that it refers to, and where in it `Sensitive` values are.
+
+    `rooted` is both in one schema that stands alone.
+    """
 
     schema: JsonObject
     definitions: JsonObject
+    rooted: JsonObject
     sensitive: tuple[str, ...]
 
 
@@ -68,10 +72,10 @@ def _cached(keyed: _Keyed) -> Fragment:
 
 
 def _made(annotation: object, mode: Mode, strict: bool, what: str) -> Fragment:
-    schema = json_schema(result_adapter(without_words(annotation), what), mode, what)
-    root = cast("JsonObject", schema.get("items", {}))
-    if "$defs" in schema:
-        root = root | {"$defs": schema["$defs"]}
+    generated = json_schema(result_adapter(without_words(annotation), what), mode, what)
+    root = cast("JsonObject", generated.get("items", {}))
+    if "$defs" in generated:
+        root = root | {"$defs": generated["$defs"]}
     sensitive = take_sensitive(root)
     tidy(root, strict=strict)
     if not jsonschema_rs.meta.is_valid(root):
@@ -79,7 +83,24 @@ def _made(annotation: object, mode: Mode, strict: bool, what: str) -> Fragment:
     check_references(root, what)
     compile_schema(root, what)
     definitions = cast("JsonObject", root.pop("$defs", {}))
-    return Fragment(freeze_object(root), freeze_object(definitions), sensitive)
+    schema, shared = freeze_object(root), freeze_object(definitions)
+    return Fragment(schema, shared, freeze_object(_at_root(schema, shared)), sensitive)
+
+
+def _at_root(schema: JsonObject, definitions: JsonObject) -> JsonObject:
+    """The schema with a single model's own schema at the root, where a program's author looks first."""
+    if not definitions:
+        return schema
+    whole: JsonObject = {**schema, "$defs": definitions}
+    reference = schema.get("$ref")
+    if not isinstance(reference, str):
+        return whole
+    target = resolve(whole, reference)
+    if not isinstance(target, dict) or refers_to(target, reference, whole):
+        return whole
+    rest = {key: value for key, value in definitions.items() if key != reference.removeprefix("#/$defs/")}
+    found = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {**found, "$defs": rest} if rest else found
 
 
 def words_of(annotation: object) -> str | None:

@@ -18,9 +18,8 @@ from ptc_tools.errors import InvalidJson, InvalidSignature
 from ptc_tools.fragments import fragment
 from ptc_tools.provenance import Provenance, Traced
 from ptc_tools.returns import EmptyResult, PartialResult
-from ptc_tools.schema import resolve
 from ptc_tools.strict_json import MAX_DEPTH, dumps, loads
-from ptc_tools.typed import Items, refers_to, result_adapter
+from ptc_tools.typed import Items, result_adapter
 
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 _STREAMS = (collections.abc.AsyncIterator, collections.abc.AsyncGenerator, collections.abc.Iterator,
@@ -87,7 +86,7 @@ class TypedCodec(Codec):
         self._adapter: Items | None = None
         part = fragment(annotation, "serialization", strict=False, what=what)
         self.sensitive = part.sensitive
-        self.schema = _at_root(part.schema, part.definitions)
+        self.schema = part.rooted
 
     def _json(self, value: object, max_bytes: int) -> JsonValue:
         adapter = self._adapter
@@ -110,22 +109,6 @@ def _check_size(size: int, max_bytes: int) -> None:
         raise InvalidResult(
             f"the result is too large: {size} bytes of JSON, at most {max_bytes} are released"
         )
-
-
-def _at_root(schema: JsonObject, definitions: JsonObject) -> JsonObject:
-    """The schema with a single model's own schema at the root, where a program's author looks first."""
-    if not definitions:
-        return schema
-    whole: JsonObject = {**schema, "$defs": definitions}
-    reference = schema.get("$ref")
-    if not isinstance(reference, str):
-        return whole
-    target = resolve(whole, reference)
-    if not isinstance(target, dict) or refers_to(target, reference, whole):
-        return whole
-    rest = {key: value for key, value in definitions.items() if key != reference.removeprefix("#/$defs/")}
-    found = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return {**found, "$defs": rest} if rest else found
 
 
 def read_result(hints: dict[str, object], what: str, *, may_be_cut: bool = False) -> Codec:
