@@ -21,7 +21,8 @@ from pathlib import Path
 
 import RestrictedPython
 
-from ptc_sandbox.confine import Confinement, Resources
+from ptc_sandbox.confine import Confinement, LayerUnavailable, Resources
+from ptc_sandbox.confine.cgroup import Cgroup, enter_group
 from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken
 from ptc_tools.call import JsonObject
 
@@ -92,6 +93,7 @@ class ForkServer:
         self._hello: asyncio.Future[list[JsonObject]] = self._loop.create_future()
         self.alive = True
         self.layers: list[JsonObject] = []
+        self._group: Cgroup | None = None
 
     @classmethod
     async def start(cls, confinement: Confinement, resources: Resources) -> ForkServer:
@@ -115,11 +117,17 @@ class ForkServer:
             theirs.close()
         ours.setblocking(False)
         server = cls(process, ours)
+        try:
+            server._group, in_group = enter_group(confinement, resources, process.pid)
+        except LayerUnavailable as error:
+            server._hello.cancel()
+            server.close()
+            raise ConfinementUnavailable(error.layer, str(error)) from None
         config = {"confinement": confinement.to_json(), "resources": asdict(resources)}
         ours.send(json.dumps(config).encode())
         server._loop.add_reader(ours, server._on_readable)
         try:
-            server.layers = await server._hello
+            server.layers = [{**in_group.to_json()}, *await server._hello]
         except BaseException:
             server.close()
             raise
@@ -241,3 +249,5 @@ class ForkServer:
             self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
+        if self._group is not None:
+            self._group.remove()

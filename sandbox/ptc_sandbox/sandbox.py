@@ -214,7 +214,11 @@ class Sandbox:
                 raise SandboxClosed("this sandbox belongs to another event loop: make one for each loop")
             self._pool = None
         if self._pool is None:
-            resources = Resources(memory=self.limits.memory_bytes, cpu_s=self.limits.cpu_seconds)
+            resources = Resources(
+                memory=self.limits.memory_bytes,
+                cpu_s=self.limits.cpu_seconds,
+                programs=self._concurrency + self._ahead,
+            )
             self._pool = Pool(self.confinement, resources, ahead=self._ahead, concurrency=self._concurrency)
         return self._pool
 

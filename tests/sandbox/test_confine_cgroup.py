@@ -10,8 +10,33 @@ from pathlib import Path
 
 import pytest
 
-from ptc_sandbox.confine import Confinement, LayerUnavailable
-from ptc_sandbox.confine.cgroup import Cgroup, find_parent
+from ptc_sandbox import Sandbox
+from ptc_sandbox.confine import Confinement, LayerUnavailable, Resources
+from ptc_sandbox.confine.cgroup import Cgroup, enter_group, find_parent, is_inside_one
+from ptc_sandbox.confine.report import run_trial
+from ptc_sandbox.confine.trial import Request
+from ptc_sandbox.errors import ConfinementUnavailable
+
+
+def mkdir_like_cgroupfs(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """From here on a new directory has control files, as in a cgroup file system; rmdir does not mind them."""
+    make, remove = Path.mkdir, Path.rmdir
+
+    def mkdir(path: Path) -> None:
+        make(path)
+        for name in names:
+            (path / name).touch()
+
+    def rmdir(path: Path) -> None:
+        for file in path.iterdir():
+            file.unlink()
+        remove(path)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+
+
+FILES = ("memory.max", "memory.swap.max", "pids.max", "cgroup.procs", "memory.events")
 
 
 @pytest.fixture
@@ -63,15 +88,7 @@ def test_the_limits_are_written_and_the_group_is_removed(
     delegated: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory without swap, and processes; the server's pid goes in before it forks."""
-    made = Path.mkdir
-
-    def mkdir_like_cgroupfs(path: Path) -> None:
-        made(path)
-        for name in ("memory.max", "memory.swap.max", "pids.max", "cgroup.procs"):
-            (path / name).touch()
-        (path / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
-
-    monkeypatch.setattr(Path, "mkdir", mkdir_like_cgroupfs)
+    mkdir_like_cgroupfs(monkeypatch, *FILES)
     group = Cgroup.create(delegated, memory=1 << 30, pids=70)
     group.add(4242)
     contents = {
@@ -84,9 +101,8 @@ def test_the_limits_are_written_and_the_group_is_removed(
         "pids.max": "70",
         "cgroup.procs": "4242",
     }
+    (group.path / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
     assert group.out_of_memory_kills() == 2
-    for file in group.path.iterdir():  # in a real group they are not entries that hinder rmdir
-        file.unlink()
     group.remove()
     group.remove()
     assert [path.name for path in delegated.iterdir()] == ["cgroup.subtree_control"]
@@ -109,3 +125,51 @@ def test_groups_of_hosts_that_were_killed_are_swept(delegated: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Cgroup.create(delegated, memory=1, pids=1)
     assert (dead.exists(), ours.exists(), foreign.exists()) == (False, True, True)
+
+
+def test_a_group_bounds_all_programs_together(delegated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each may have, times how many may run, and the fork server; or what the operator says."""
+    mkdir_like_cgroupfs(monkeypatch, *FILES)
+    policy = Confinement.standard().with_cgroup(str(delegated))
+    resources = Resources(memory=1 << 20, programs=10)
+    group, report = enter_group(policy, resources, 4242)
+    assert group is not None
+    assert report.holds
+    assert (group.path / "memory.max").read_text() == str((10 << 20) + (256 << 20))
+    assert (group.path / "pids.max").read_text() == "18"
+    assert (group.path / "cgroup.procs").read_text() == "4242"
+    group.remove()
+    smaller = Confinement.standard().with_cgroup(str(delegated), memory=1 << 25)
+    group, _ = enter_group(smaller, resources, 4242)
+    assert group is not None
+    assert (group.path / "memory.max").read_text() == str(1 << 25)
+
+
+def test_a_process_that_cannot_be_put_in_leaves_no_group(
+    delegated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moving a process needs rights on the group it comes from: found out only by trying."""
+    mkdir_like_cgroupfs(monkeypatch, "memory.max", "memory.swap.max", "pids.max")
+    wanted = Confinement.standard().with_cgroup(str(delegated), "if-available")
+    group, report = enter_group(wanted, Resources(), 4242)
+    assert (group, report.holds) == (None, False)
+    with pytest.raises(LayerUnavailable):
+        enter_group(Confinement.standard().with_cgroup(str(delegated)), Resources(), 4242)
+    assert [path.name for path in delegated.iterdir()] == ["cgroup.subtree_control"]
+
+
+async def test_a_sandbox_that_requires_a_group_is_refused_where_there_is_none(delegated: Path) -> None:
+    """Nothing runs without the bound that the operator asked for."""
+    with pytest.raises(ConfinementUnavailable) as caught:
+        async with Sandbox(confinement=Confinement.standard().with_cgroup(str(delegated))):
+            pass
+    assert caught.value.layer == "cgroup"
+
+
+def test_a_fork_server_outside_of_any_group_refuses_a_policy_that_requires_one(delegated: Path) -> None:
+    """Whoever starts the server by other means cannot forget the group."""
+    policy = Confinement.standard().with_cgroup(str(delegated))
+    assert not is_inside_one()
+    refused = run_trial(Request(policy, ())).unavailable
+    assert refused is not None
+    assert refused.layer == "cgroup"

@@ -26,6 +26,7 @@ def confinements(draw: st.DrawFn) -> Confinement:
         landlock_abi=draw(st.integers(1, 9)),
         uid=draw(st.none() | st.integers(1, 2**31)),
         cgroup_parent=draw(st.none() | st.text(max_size=20)),
+        cgroup_memory=draw(st.none() | st.integers(1, 2**40)),
     )
 
 
@@ -90,6 +91,7 @@ def test_derivations_leave_the_original_and_say_so_in_the_name() -> None:
         {"uid": 0},
         {"uid": -1},
         {"landlock_abi": 0},
+        {"cgroup_memory": 0},
     ],
     ids=str,
 )
@@ -116,7 +118,7 @@ def test_foreign_json_is_refused(text: str) -> None:
         Confinement.from_json(text)
 
 
-@pytest.mark.parametrize("fields", [{"memory": 0}, {"cpu_s": 0}, {"stack": -1}], ids=str)
+@pytest.mark.parametrize("fields", [{"memory": 0}, {"cpu_s": 0}, {"stack": -1}, {"programs": 0}], ids=str)
 def test_resources_are_positive(fields: dict[str, int]) -> None:
     """Zero would be read as no limit by somebody."""
     with pytest.raises(ValueError):
@@ -136,4 +138,4 @@ def test_an_unavailable_layer_says_which_why_and_what_to_do() -> None:
     """The operator reads this message, not the code."""
     error = LayerUnavailable(LayerReport("landlock", "required", False, "no Landlock", "use Linux 5.13"))
     assert error.layer == "landlock"
-    assert str(error) == "landlock: no Landlock. use Linux 5.13"
+    assert str(error) == "no Landlock. use Linux 5.13"

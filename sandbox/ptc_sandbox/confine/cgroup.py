@@ -10,15 +10,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ptc_sandbox.confine.levels import Confinement, LayerReport, LayerUnavailable
+from ptc_sandbox.confine.levels import Confinement, LayerReport, LayerUnavailable, Resources
 
 _CONTROLLERS: Final = frozenset({"memory", "pids"})
 _PREFIX: Final = "ptc-sandbox-"
+_ATTEMPTS: Final = 100
+_PAUSE_S: Final = 0.01
+_OVERHEAD: Final = 256 * 1024 * 1024
+"""Bytes for the fork server and for what children touch of its memory."""
+_OTHER_PROCESSES: Final = 8
+"""The fork server, the first process of its pid namespace, and what it tries in a fork."""
+
 _ADVICE: Final = (
     "delegate a cgroup v2 directory with the memory and pids controllers (systemd: Delegate=yes and a group for the "
     "service itself below it) and pass its path: Confinement.with_cgroup(path)"
@@ -65,9 +74,20 @@ class Cgroup:
         return 0
 
     def remove(self) -> None:
-        """Remove the group; every process in it must have ended. Does nothing if it is gone."""
-        with contextlib.suppress(FileNotFoundError):
-            self.path.rmdir()
+        """End whatever is left in the group and remove it; blocks until it is empty. Does nothing if it is gone."""
+        for _ in range(_ATTEMPTS):
+            try:
+                self.path.rmdir()
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                with contextlib.suppress(OSError):  # before Linux 5.14; the processes are dying anyway
+                    self._set("cgroup.kill", 1)
+                time.sleep(_PAUSE_S)
+            else:
+                return
 
     def _set(self, name: str, value: int) -> None:
         # No O_CREAT: in a cgroup the files are there, and nowhere else shall we make any.
@@ -76,6 +96,42 @@ class Cgroup:
             os.write(fd, str(value).encode())
         finally:
             os.close(fd)
+
+
+def enter_group(
+    confinement: Confinement, resources: Resources, pid: int
+) -> tuple[Cgroup | None, LayerReport]:
+    """Make a group for a fork server that waits to be told what to do, and put it in.
+
+    LayerUnavailable when the policy requires a group and none can be had; a group that was made is removed then.
+    """
+    parent, report = find_parent(confinement)
+    if parent is None:
+        return None, report
+    memory = confinement.cgroup_memory or resources.programs * resources.memory + _OVERHEAD
+    group = None
+    try:
+        group = Cgroup.create(parent, memory=memory, pids=resources.programs + _OTHER_PROCESSES)
+        group.add(pid)
+    except OSError as error:
+        if group is not None:
+            group.remove()
+        report = LayerReport("cgroup", confinement.cgroup, False, str(error), _ADVICE)
+        if report.missing:
+            raise LayerUnavailable(report) from error
+        return None, report
+    evidence = f"{group.path}: {memory >> 20} MiB and {resources.programs} programs together"
+    return group, LayerReport("cgroup", confinement.cgroup, True, evidence)
+
+
+def is_inside_one() -> bool:
+    """Whether the calling process is in a group that `enter_group` made."""
+    with contextlib.suppress(OSError):
+        for row in Path("/proc/self/cgroup").read_text().splitlines():
+            hierarchy, _, path = row.split(":", 2)
+            if hierarchy == "0":
+                return Path(path).name.startswith(_PREFIX)
+    return False
 
 
 def find_parent(confinement: Confinement) -> tuple[Path | None, LayerReport]:

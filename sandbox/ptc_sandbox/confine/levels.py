@@ -68,7 +68,9 @@ class Confinement:
     """The id to run programs as when the host is root. None: one that no account has, for each program
     anew."""
     cgroup_parent: str | None = None
-    """A cgroup v2 directory that was delegated to us. None: the one the host is in."""
+    """A cgroup v2 directory that was delegated to us. None: the one the host is in, or the one above."""
+    cgroup_memory: int | None = None
+    """Bytes for all programs of a sandbox together. None: what each may have, times how many may run."""
 
     def __post_init__(self) -> None:
         for layer in LAYERS:
@@ -83,6 +85,8 @@ class Confinement:
             raise ValueError(f"uid {self.uid} is not an unprivileged user id")
         if self.landlock_abi < 1:
             raise ValueError("landlock_abi starts at 1")
+        if self.cgroup_memory is not None and self.cgroup_memory <= 0:
+            raise ValueError("cgroup_memory is positive")
 
     @classmethod
     def default(cls) -> Confinement:
@@ -145,9 +149,10 @@ class Confinement:
         """The same policy with a fixed user and group id for programs (used when the host is root)."""
         return self._derive(f"uid={uid}", uid=uid)
 
-    def with_cgroup(self, parent: str, want: Want = "required") -> Confinement:
-        """The same policy with the cgroup v2 directory that was delegated to this host."""
-        return self._derive("cgroup", cgroup=want, cgroup_parent=parent)
+    def with_cgroup(self, parent: str, want: Want = "required", *, memory: int | None = None) -> Confinement:
+        """The same policy with the cgroup v2 directory that was delegated to this host, and what all programs of
+        a sandbox may take together, in bytes."""
+        return self._derive("cgroup", cgroup=want, cgroup_parent=parent, cgroup_memory=memory)
 
     def _derive(self, suffix: str, **changes: Any) -> Confinement:
         return dataclasses.replace(self, name=f"{self.name}+{suffix}", **changes)
@@ -188,10 +193,12 @@ class Resources:
     """CPU seconds; rounded up to whole ones (RLIMIT_CPU), so the host keeps the finer account."""
     stack: int = 8 * 1024 * 1024
     """Bytes of C stack."""
+    programs: int = 64
+    """How many children there may be at once: bounds the control group, where there is one."""
 
     def __post_init__(self) -> None:
-        if self.memory <= 0 or self.cpu_s <= 0 or self.stack <= 0:
-            raise ValueError("memory, cpu_s and stack are positive")
+        if min(self.memory, self.cpu_s, self.stack, self.programs) <= 0:
+            raise ValueError("memory, cpu_s, stack and programs are positive")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -236,7 +243,7 @@ class LayerUnavailable(Exception):
     its `report` crosses to the host, which raises `ConfinementUnavailable` (a `PtcError`) from it."""
 
     def __init__(self, report: LayerReport) -> None:
-        super().__init__(f"{report.layer}: {report.evidence}. {report.advice}".rstrip())
+        super().__init__(f"{report.evidence}. {report.advice}".rstrip(" ."))
         self.report = report
 
     @property

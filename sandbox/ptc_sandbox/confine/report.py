@@ -242,7 +242,9 @@ def _is_stopped(layer: Layer, outcome: Outcome) -> bool:
 def _probe_together(confinement: Confinement) -> LayerReport:
     """Every attack there is against the whole policy, as the host is."""
     want: Want = "off" if all(confinement.want(layer) == "off" for layer in LAYERS) else "required"
-    answer = run_trial(Request(confinement, tuple(name for name in ATTACKS if _is_possible_at_all(name))))
+    # The trial's process is in no group of ours, and no attack is stopped by one.
+    attacked = dataclasses.replace(confinement, cgroup="off")
+    answer = run_trial(Request(attacked, tuple(name for name in ATTACKS if _is_possible_at_all(name))))
     if answer.unavailable is not None:
         return LayerReport(
             TOGETHER, want, False, f"{confinement.name} cannot be had here", "see the layer above"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ptc_sandbox.confine import namespaces
+from ptc_sandbox.confine import cgroup, namespaces
 from ptc_sandbox.confine.child import Prepared
 from ptc_sandbox.confine.levels import Confinement, LayerReport, LayerUnavailable, Resources
 from ptc_sandbox.confine.namespaces import Entered
@@ -40,6 +40,9 @@ def entered() -> Entered:
 def enter_namespaces(confinement: Confinement) -> list[LayerReport]:
     """See `ptc_sandbox.confine.enter_namespaces`."""
     _volunteer_for_the_oom_killer()
+    if confinement.cgroup == "required" and not cgroup.is_inside_one():
+        evidence, advice = "the host did not put the fork server into a group", "start it by a Sandbox"
+        raise LayerUnavailable(LayerReport("cgroup", "required", False, evidence, advice))
     want = confinement.namespaces
     if want == "off" or not confinement.namespace_kinds:
         return [LayerReport("namespaces", want, False, "off")]
