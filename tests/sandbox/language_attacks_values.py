@@ -231,6 +231,56 @@ A.__class__("X", (), {})
 === types: through the class of self -> forbidden_attribute
 class A:
     def m(self): return self.__class__.__class__
+=== types: by the alias of type -> forbidden_call
+type[int]("X", (), {})
+=== types: by the origin of an alias -> forbidden_call
+import typing
+typing.get_origin(typing.Type[int])("X", (), {})
+=== types: by the origin of the builtin alias -> forbidden_call
+import typing
+typing.get_origin(type[int])("X", (), {})
+=== types: by calling the typing alias -> raises TypeError
+import typing
+typing.Type[int]("X", (), {})
+=== types: deriving from the typing alias -> forbidden_class
+import typing
+class M(typing.Type[int]): pass
+=== types: deriving from the builtin alias -> forbidden_class
+class M(type[int]): pass
+=== types: by the origin of a union -> forbidden_call
+import typing
+typing.get_origin(int | str)()
+=== types: a task initialised anew -> forbidden_attribute
+import asyncio
+await get(i=0)
+asyncio.Lock.__init__(asyncio.Lock())
+=== types: the type of an exception in exit, changed -> raises TypeError
+class C:
+    def __enter__(self): return self
+    def __exit__(self, t, e, tb): t.code = "mine"
+with C(): getattr(1, "__class__")
+=== types: the type of an exception in exit, derived from -> forbidden_class
+class C:
+    def __enter__(self): return self
+    def __exit__(self, t, e, tb):
+        class D(t): pass
+with C(): getattr(1, "__class__")
+=== printing: a separator with a join of its own -> gives null
+class S(str):
+    def join(self, x): return 5
+print(1, 2, sep=S("-"), end=S("!"))
+=== printing: not a string -> raises TypeError
+print(1, sep=3)
+=== waiting: not a number -> raises ValueError
+import time
+time.sleep(float("nan"))
+=== waiting: a number with operators of its own -> gives null
+import time
+class F(float):
+    def __lt__(self, o): return False
+    def __mul__(self, o): return "x"
+    __rmul__ = __mul__
+time.sleep(F(0.001))
 === types: deriving from type -> forbidden_class
 class M(type): pass
 === types: deriving from a class's type -> forbidden_class

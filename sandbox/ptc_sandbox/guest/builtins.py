@@ -21,7 +21,7 @@ from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.facades import build, classes, table
 from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_identity import IdentityUnavailable, identity, is_installed, numbers, seal
+from ptc_sandbox.guest.guards_identity import IdentityUnavailable, identity, is_installed, numbers, seal, seal_if_installed
 from ptc_sandbox.guest.guards_types import type_stand_in
 from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
 from ptc_sandbox.guest.policy_names import REFUSED_BUILTINS, words
@@ -103,6 +103,7 @@ def make_globals(
         policy.ID: id,
     }
     namespace.update(tools)
+    seal_if_installed(tools.values())
     numbers.restart()
     return namespace
 
@@ -132,6 +133,7 @@ def prepare() -> None:
         if isinstance(value := getattr(sys.modules[module], name, None), type)
     )
     seal(vars(policy_errors).values())
+    sys.unraisablehook = lambda _: None  # it would look for the source of the program in a file
 
 
 def _guarded(guards: Guards) -> dict[str, Callable[..., Any]]:
@@ -172,10 +174,7 @@ def _print(environment: Environment) -> Callable[..., None]:
     def print(
         *args: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False
     ) -> None:
-        for name, value in (("sep", sep), ("end", end)):
-            if value is not None and not isinstance(value, str):
-                raise TypeError(f"{name} must be None or a string, not {type(value).__name__}")
-        text = (" " if sep is None else sep).join(map(str, args)) + ("\n" if end is None else end)
+        text = _plain_str("sep", sep, " ").join(map(str, args)) + _plain_str("end", end, "\n")
         if file is None:
             write(text)
         else:
@@ -184,6 +183,15 @@ def _print(environment: Environment) -> Callable[..., None]:
     print.__qualname__ = "print"
     print.__module__ = "builtins"
     return print
+
+
+def _plain_str(name: str, value: Any, default: str) -> str:
+    """An exact str: the methods of a subclass are the program's own."""
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be None or a string, not {type(value).__name__}")
+    return str.__str__(value)
 
 
 def _exit(code: object = None) -> NoReturn:

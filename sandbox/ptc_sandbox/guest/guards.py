@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import datetime
-import functools
 import types
 import typing
 from collections.abc import Callable
@@ -24,7 +23,6 @@ from ptc_sandbox.guest.policy_names import Rule, load_rule, store_rule
 
 _METHOD: Final = types.BuiltinMethodType
 _ALIASES: Final[tuple[type, ...]] = (types.GenericAlias, typing._GenericAlias)  # type: ignore[attr-defined]
-_REINITIALISED: Final = (property, classmethod, staticmethod, functools.partial, super)
 _BASES: Final = frozenset(
     {
         *(object, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, property),
@@ -130,7 +128,7 @@ class Guards:
 
     def _init(self, obj: Any, name: str) -> Any:
         if isinstance(obj, type):
-            allowed = not issubclass(obj, _REINITIALISED) or self.owns_class(obj)
+            allowed = self.owns_class(obj) or (obj in self.bases and obj is not property)
         else:
             allowed = type(obj) is super or self.owns_class(type(obj))
         if not allowed:

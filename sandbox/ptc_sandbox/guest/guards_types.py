@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import builtins
 import enum
+import types
 from typing import Any, NoReturn
 
 from ptc_sandbox.guest.policy_errors import RefusedCall
@@ -67,7 +68,7 @@ def _make(behind: type, meta: type = StandInMeta) -> Any:
 
 
 type_stand_in = _make(type, TypeStandInMeta)
-type.__setattr__(type_stand_in, "__class_getitem__", classmethod(lambda cls, item: type[item]))
+type.__setattr__(type_stand_in, "__class_getitem__", classmethod(types.GenericAlias))
 abc_meta_stand_in = _make(abc.ABCMeta)
 enum_meta_stand_in = _make(enum.EnumMeta)
 
@@ -92,11 +93,14 @@ know(*(type(value) for value in (None, ..., NotImplemented, {}.keys(), {}.values
 def class_of(value: object) -> type:
     """`type(value)` for programs."""
     kind = type(value)
-    if id(kind) in _known:
+    return kind if id(kind) in _known else visible(kind)
+
+
+def visible(kind: type) -> type:
+    """A type as programs may hold it: itself, or what stands for it. Every metaclass is `type` to them."""
+    if id(kind) in _known or isinstance(kind, StandInMeta):
         return kind
-    if isinstance(value, type):
-        return type_stand_in  # type: ignore[no-any-return]
-    return stand_in(kind)
+    return type_stand_in if issubclass(kind, type) else stand_in(kind)
 
 
 def stand_in(kind: type) -> type:

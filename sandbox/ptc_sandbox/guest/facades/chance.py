@@ -7,6 +7,7 @@ cannot reach.
 from __future__ import annotations
 
 import hmac
+import operator
 import random
 import uuid
 from base64 import urlsafe_b64encode
@@ -64,10 +65,14 @@ def uuid_members(guards: Guards) -> dict[str, Any]:
 
 def secrets_members(guards: Guards) -> dict[str, Any]:
     """The whole of `secrets`, from the journal's bytes."""
-    draw = guards.environment.random_bytes
+
+    def draw(n: int) -> bytes:
+        if n < 0:
+            raise ValueError("negative argument not allowed")
+        return guards.environment.random_bytes(n)
 
     def token_bytes(nbytes: int | None = None) -> bytes:
-        return draw(_SECRET_BYTES if nbytes is None else nbytes)
+        return draw(_SECRET_BYTES if nbytes is None else int(operator.index(nbytes)))
 
     def token_hex(nbytes: int | None = None) -> str:
         return token_bytes(nbytes).hex()
@@ -76,11 +81,13 @@ def secrets_members(guards: Guards) -> dict[str, Any]:
         return urlsafe_b64encode(token_bytes(nbytes)).rstrip(b"=").decode()
 
     def randbits(k: int) -> int:
+        k = int(operator.index(k))
         if k < 0:
             raise ValueError("number of bits must be non-negative")
         return int.from_bytes(draw((k + 7) // 8), "big") >> (-k % 8)
 
     def randbelow(exclusive_upper_bound: int) -> int:
+        exclusive_upper_bound = int(operator.index(exclusive_upper_bound))
         if exclusive_upper_bound <= 0:
             raise ValueError("Upper bound must be positive.")
         bits = exclusive_upper_bound.bit_length()

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptc_sandbox.guest.facades import dataclass
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, know, stand_in
+from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, know, stand_in, visible
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import is_dunder, is_sunder
 
@@ -97,11 +97,21 @@ def types_members(guards: Guards) -> dict[str, Any]:
 
 
 def typing_members(guards: Guards) -> dict[str, Any]:
-    """`get_args` gives text as text: a ForwardRef could be asked to evaluate itself."""
+    """`get_args` gives text as text, as a ForwardRef could be asked to evaluate itself; `get_origin` of
+    `Type[int]` would be the real `type`."""
 
     def get_args(tp: Any) -> tuple[Any, ...]:
-        return tuple(
-            arg.__forward_arg__ if isinstance(arg, typing.ForwardRef) else arg for arg in typing.get_args(tp)
-        )
+        return tuple(_as_seen(arg) for arg in typing.get_args(tp))
 
-    return {"get_args": get_args}
+    def get_origin(tp: Any) -> Any:
+        return _as_seen(typing.get_origin(tp))
+
+    return {"get_args": get_args, "get_origin": get_origin}
+
+
+def _as_seen(value: Any) -> Any:
+    if isinstance(value, typing.ForwardRef):
+        return value.__forward_arg__
+    if isinstance(value, list):
+        return [_as_seen(item) for item in value]
+    return visible(value) if isinstance(value, type) else value

@@ -35,7 +35,12 @@ def time_members(guards: Guards) -> dict[str, Any]:
         return environment.monotonic_us() * 1000
 
     def sleep(seconds: float, /) -> None:
-        environment.sleep(seconds)
+        if isinstance(seconds, (str, bytes, bytearray)):
+            raise TypeError(f"'{type(seconds).__name__}' object cannot be interpreted as an integer")
+        duration = float(seconds)
+        if not duration >= 0:
+            raise ValueError("sleep length must be non-negative")
+        environment.sleep(duration)
 
     def gmtime(seconds: float | None = None, /) -> time.struct_time:
         return time.gmtime(now() if seconds is None else seconds)
