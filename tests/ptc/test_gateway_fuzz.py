@@ -181,7 +181,7 @@ def mutate(body: Item, path: tuple[Any, ...], action: str, value: Any) -> None:
 mutations = st.tuples(st.sampled_from(PATHS), st.sampled_from(["replace", "delete", "rename"]), values)
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(mutations, min_size=1, max_size=3))
 def test_a_mutated_request_is_taken_or_refused(changes: list[tuple[tuple[Any, ...], str, Any]]) -> None:
     """Nothing that a client sends makes the peer fail: each answer is a response or a refusal with its words."""

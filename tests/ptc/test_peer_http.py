@@ -183,6 +183,19 @@ def test_a_refusal_has_the_services_envelope(hello: Peer) -> None:
     assert (caught.value.param, caught.value.code) == ("surprise", "unknown_parameter")
 
 
+def test_a_place_that_is_not_there_is_a_404_in_the_envelope(hello: Peer) -> None:
+    """A wrong base URL is the most usual mistake of all."""
+    response = httpx2.post(f"{hello.url}/responses", json={"model": "m", "input": "hi"})
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "invalid_url")
+    assert httpx2.get(f"{hello.base_url}/responses").status_code == 405
+
+
+def test_every_answer_has_an_id_to_ask_about(hello: Peer) -> None:
+    """The SDK shows it as `_request_id`."""
+    with client(hello) as sdk:
+        assert str(sdk.responses.create(model="m", input="hi")._request_id).startswith("req_")
+
+
 def test_a_stream_ends_in_the_response_that_the_plain_request_gets(thinking: Peer) -> None:
     """The same items either way, and the events in the order of the API (rule 17)."""
     with client(thinking) as sdk:

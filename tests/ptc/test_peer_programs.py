@@ -337,6 +337,41 @@ async def test_more_tools_may_come_while_a_program_is_open() -> None:
             assert await talk.run() == "compared\n11"
 
 
+async def test_a_deferred_tool_is_the_programs_only_once_it_was_loaded() -> None:
+    """Tool search is top level only: what was not loaded before a program starts, it cannot call (rule 18)."""
+    deferred = function("get_demand", defer_loading=True)
+    tools = [function("get_inventory"), deferred, {"type": "tool_search", "execution": "client"}, PROGRAMS]
+    search: Item = {"type": "tool_search_call", "call_id": "call_s", "arguments": {}, "execution": "client"}
+    found = {"type": "tool_search_output", "call_id": "call_s", "execution": "client", "tools": [deferred]}
+    async with scripted(program(BOTH), result_of) as client:
+        talk = Conversation(client, tools)
+        assert "get_demand" in await talk.run()
+        talk = Conversation(client, tools)
+        talk.items += [search, found]
+        assert await talk.run() == "compared\n11"
+
+
+async def test_a_program_goes_on_from_a_stored_response() -> None:
+    """`previous_response_id` and the new outputs alone; the tools are sent again."""
+    async with scripted(program(BOTH), result_of) as client:
+        first = await client.responses.create(model="m", input="hi", tools=TOOLS)  # type: ignore[arg-type]
+        outputs: Any = [outputs_for(item.to_dict()) for item in first.output if item.type == "function_call"]
+        goes_on: Any = {"model": "m", "input": outputs, "previous_response_id": first.id}
+        with pytest.raises(openai.BadRequestError, match="must have the 'programmatic_tool_calling' tool"):
+            await client.responses.create(**goes_on)
+        second = await client.responses.create(**goes_on, tools=TOOLS)
+    assert second.output_text == "compared\n11"
+
+
+async def test_a_program_in_the_background_is_polled() -> None:
+    """Its calls are there when the response has completed."""
+    async with scripted(program(BOTH), result_of) as client:
+        response = await client.responses.create(model="m", input="hi", tools=TOOLS, background=True)  # type: ignore[arg-type]
+        while response.status in ("queued", "in_progress"):
+            response = await client.responses.retrieve(response.id)
+    assert [item.type for item in response.output] == ["program", "function_call", "function_call"]
+
+
 # --- tampering ------------------------------------------------------------------------------------------
 
 TAMPERED: dict[str, Callable[[list[Item]], Any]] = {

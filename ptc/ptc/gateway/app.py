@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ptc.gateway.faults import Fault, InvalidFault
 from ptc.gateway.peer import Made, Peer
 from ptc.gateway.rejection import Rejected
+from ptc.gateway.request import new_id
 from ptc.gateway.stream import encode, response_events
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
@@ -50,7 +52,8 @@ def create_app(peer: Peer) -> ASGIApp:
             Route("/_peer/requests", handlers.guarded(handlers.seen), methods=["GET"]),
             Route("/_peer/faults", handlers.guarded(handlers.plan), methods=["PUT"]),
         ]
-    return _Faulty(Starlette(routes=routes, lifespan=lifespan), peer)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _no_such_place})
+    return _Faulty(app, peer)
 
 
 class _Handlers:
@@ -105,7 +108,7 @@ class _Handlers:
         return _stream(made) if parsed.stream else _json(made.done)
 
     async def retrieve(self, request: Request) -> Response:
-        response = self.peer.retrieve(request.path_params["id"])
+        response = await self.peer.retrieve(request.path_params["id"])
         if request.query_params.get("stream") == "true":
             return _stream(Made({**response, "output": []}, response))
         return _json(response)
@@ -158,8 +161,15 @@ class _Handlers:
             ) from error
 
 
+async def _no_such_place(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    rejected = Rejected(f"Invalid URL ({request.method} {request.url.path})", code="invalid_url")
+    return _json(rejected.body(), error.status_code)
+
+
 def _json(body: JsonObject, status: int = 200) -> Response:
-    return Response(strict_json.dumps(body), status, media_type="application/json")
+    headers = {"x-request-id": new_id("req")}
+    return Response(strict_json.dumps(body), status, headers, media_type="application/json")
 
 
 def _stream(made: Made) -> Response:
@@ -167,7 +177,9 @@ def _stream(made: Made) -> Response:
         for event in response_events(made.opened, made.done):
             yield encode(event)
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+    return StreamingResponse(
+        events(), headers={"x-request-id": new_id("req")}, media_type="text/event-stream"
+    )
 
 
 class _Faulty:

@@ -6,7 +6,7 @@ Definitions come from an untrusted client: every field is checked before anythin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -61,15 +61,20 @@ class ToolSet:
         return [space for space, tool in self.definitions if tool == name and space is not None]
 
     def for_programs(self) -> Iterator[Definition]:
-        """The functions that a program may call."""
+        """The functions that a program may call: a deferred one only once it was loaded (rule 18)."""
         for definition in self.definitions.values():
-            if definition.kind == "function" and "programmatic" in definition.allowed_callers:
+            if (
+                definition.kind == "function"
+                and "programmatic" in definition.allowed_callers
+                and not definition.deferred
+            ):
                 yield definition
 
     def with_more(self, more: Iterable[JsonValue], path: str) -> ToolSet:
         """This set and the tools that an item of the input adds; one that is there already is replaced."""
         added = read_tools(list(more), path, loaded=True)
-        return ToolSet({**self.definitions, **added.definitions}, self.hosted | added.hosted)
+        loaded = {key: replace(tool, deferred=False) for key, tool in added.definitions.items()}
+        return ToolSet({**self.definitions, **loaded}, self.hosted | added.hosted)
 
 
 def read_tools(tools: JsonValue, path: str = "tools", *, loaded: bool = False) -> ToolSet:

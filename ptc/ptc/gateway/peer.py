@@ -31,6 +31,7 @@ from ptc_tools.call import JsonObject, JsonValue
 PROGRAM_LIMITS = Limits(wall_seconds=3600.0, cpu_seconds=20)
 _KEPT_REQUESTS = 1000
 _EXPIRE_SECONDS = 15.0
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,12 @@ class Peer:
         self._store.keep(entry)
         return Made(opened, entry.response)
 
-    def retrieve(self, response_id: str) -> JsonObject:
-        return self._store.response(response_id).response
+    async def retrieve(self, response_id: str) -> JsonObject:
+        """The response as it is now; one that is still made is waited for, for a moment."""
+        entry = self._store.response(response_id)
+        if entry.task is not None and not entry.task.done():
+            await asyncio.wait([entry.task], timeout=_POLL_SECONDS)
+        return entry.response
 
     def input_items(self, response_id: str) -> JsonObject:
         return _page(self._store.response(response_id).input_items)
