@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ptc._version import __version__
 
 if TYPE_CHECKING:
+    from ptc.approval import ApprovalRequest, Approve, Deny, PauseForApproval
     from ptc.audit import AuditLog
     from ptc.choice import ToolChoice
     from ptc.connection import Service, connect
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ptc.conversation import Conversation
     from ptc.errors import (
         ConfigurationError,
+        ContractChanged,
         CredentialsMissing,
         CredentialsRejected,
         DeploymentNotFound,
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
         RunError,
         RunTerminated,
         ServerFailed,
+        StateError,
+        StateForged,
+        StateUnreadable,
         ToolCallFailed,
         UnansweredCalls,
     )
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
     from ptc.result import CallReport, ProgramReport, RunResult
     from ptc.retry import RetryPolicy
     from ptc.runner import Runner
+    from ptc.state import RunState
     from ptc.stream import RunStream
     from ptc.streaming import ReasoningDelta, RefusalDelta, TextDelta
     from ptc.usage import Usage
@@ -82,6 +88,7 @@ if TYPE_CHECKING:
     from ptc_tools.tool import Tool, define_tool, tool
 
 _HOME = {
+    "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "PauseForApproval"),
     "ptc.audit": ("AuditLog",),
     "ptc.choice": ("ToolChoice",),
     "ptc.connection": ("Service", "connect"),
@@ -89,6 +96,7 @@ _HOME = {
     "ptc.conversation": ("Conversation",),
     "ptc.errors": (
         "ConfigurationError",
+        "ContractChanged",
         "CredentialsMissing",
         "CredentialsRejected",
         "DeploymentNotFound",
@@ -111,6 +119,9 @@ _HOME = {
         "RunError",
         "RunTerminated",
         "ServerFailed",
+        "StateError",
+        "StateForged",
+        "StateUnreadable",
         "ToolCallFailed",
         "UnansweredCalls",
     ),
@@ -124,6 +135,7 @@ _HOME = {
     "ptc.result": ("CallReport", "ProgramReport", "RunResult"),
     "ptc.retry": ("RetryPolicy",),
     "ptc.runner": ("Runner",),
+    "ptc.state": ("RunState",),
     "ptc.stream": ("RunStream",),
     "ptc.streaming": ("ReasoningDelta", "RefusalDelta", "TextDelta"),
     "ptc.usage": ("Usage",),
@@ -156,6 +168,8 @@ _HOME = {
 _ELSEWHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "ApprovalRequest",
+    "Approve",
     "Approver",
     "AuditLog",
     "Call",
@@ -169,10 +183,12 @@ __all__ = [
     "Commentary",
     "ConfigurationError",
     "Contract",
+    "ContractChanged",
     "Conversation",
     "CredentialsMissing",
     "CredentialsRejected",
     "Denied",
+    "Deny",
     "DeploymentNotFound",
     "Direct",
     "DuplicateTool",
@@ -198,6 +214,7 @@ __all__ = [
     "Middleware",
     "Next",
     "Outcome",
+    "PauseForApproval",
     "Policy",
     "Program",
     "ProgramClosed",
@@ -227,12 +244,16 @@ __all__ = [
     "RunFinished",
     "RunResult",
     "RunStarted",
+    "RunState",
     "RunStream",
     "RunTerminated",
     "Runner",
     "Sandbox",
     "ServerFailed",
     "Service",
+    "StateError",
+    "StateForged",
+    "StateUnreadable",
     "Success",
     "TerminateRun",
     "TextDelta",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ptc.approval import ApprovalPending
 from ptc.choice import ToolChoice
 from ptc.control import FailRun, TerminateRun
 from ptc.events import PendingCall
@@ -61,9 +62,13 @@ def _key(kind: str, call: Call) -> _Key:
 
 @dataclass(slots=True)
 class BatchResult:
-    """Outcomes by call id; `stop` is what a middleware or tool raised to end the run, if one did."""
+    """Outcomes by call id; `stop` is what a middleware or tool raised to end the run, if one did.
+
+    `waiting`: call ids that wait for an approval, and have no outcome yet.
+    """
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
     stop: HostControlFlow | None = None
 
 
@@ -98,10 +103,16 @@ class Batch:
                 await asyncio.gather(*self._running.values())
         except BaseException:
             await self._stop_running()
+            self.result.waiting.clear()
             raise
         finally:
+            if self.result.stop is not None:
+                self.result.waiting.clear()
             for call in pending:
-                if call.call.call_id not in self.result.outcomes:
+                if (
+                    call.call.call_id not in self.result.waiting
+                    and call.call.call_id not in self.result.outcomes
+                ):
                     self._settle(call, Cancelled("the call was cancelled with its run"))
         return self.result
 
@@ -127,6 +138,8 @@ class Batch:
             for call_id, task in self._running.items():
                 if call_id != call.call_id:
                     task.cancel()
+        except ApprovalPending:
+            self.result.waiting.add(call.call_id)
         except HostControlFlow as stop:
             self.result.stop = self.result.stop or stop
             self._settle(pending, Cancelled("the run was suspended"))

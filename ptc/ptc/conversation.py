@@ -164,6 +164,11 @@ class Conversation:
         """Whether `history` is the whole conversation, or the service holds a part that we never saw."""
         return self._holds_everything
 
+    @property
+    def answers(self) -> Mapping[str, JsonObject]:
+        """Outputs of the last response's calls that are known already, while others wait."""
+        return dict(self._answers)
+
     # Steps
 
     def send(self, value: object) -> None:
@@ -252,6 +257,27 @@ class Conversation:
             )
         self._refuse_dangling(items, ())
         self.history[:] = items
+
+    def restore(
+        self,
+        history: Sequence[JsonObject],
+        pending: Sequence[PendingCall],
+        answers: Mapping[str, JsonObject],
+        *,
+        previous_response_id: str | None = None,
+    ) -> None:
+        """Puts a new conversation where a paused one was: calls of the last response wait for their outputs."""
+        if self.state is not State.RESTING or self.history or not pending:
+            raise LocalProtocolError("only a new conversation is restored, and only to where calls wait")
+        self.history.extend(history)
+        for item in history:
+            self._note_program(item)
+        self._unsent_from = len(history)
+        self.previous_response_id = previous_response_id
+        self._pending = {call.call.call_id: call for call in pending}
+        self.state = State.ANSWERING
+        for call_id, item in answers.items():
+            self.answer(call_id, item)
 
     # Inside
 

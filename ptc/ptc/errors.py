@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigurationError",
+    "ContractChanged",
     "CredentialsMissing",
     "CredentialsRejected",
     "DeploymentNotFound",
@@ -65,6 +66,9 @@ __all__ = [
     "RunError",
     "RunTerminated",
     "ServerFailed",
+    "StateError",
+    "StateForged",
+    "StateUnreadable",
     "ToolCallError",
     "ToolCallFailed",
     "UnansweredCalls",
@@ -106,6 +110,30 @@ class CredentialsMissing(ConfigurationError):
     """There is no endpoint, key or identity to call the service with."""
 
     code = "credentials_missing"
+
+
+class StateError(PtcError, ValueError):
+    """A paused run cannot be resumed from this state."""
+
+    code = "state_error"
+
+
+class StateForged(StateError):
+    """The state is not what was sealed: it was changed, or sealed with another key."""
+
+    code = "state_forged"
+
+
+class StateUnreadable(StateError):
+    """Not a run state, or one of a version that this library does not read."""
+
+    code = "state_unreadable"
+
+
+class ContractChanged(StateError):
+    """A tool that the paused run needs is gone, or its contract is wider or incompatible now."""
+
+    code = "contract_changed"
 
 
 class RunError(PtcError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ptc.approval import Approve, Decision
 from ptc.events import ProgramClosed, ProgramOpened
 from ptc.limits import Spent
 from ptc.reporting import RunReporter
@@ -86,6 +87,15 @@ class RunRecords:
         calls = sum(report.call.caller == owner for report in self._reporter.calls)
         data: JsonObject = {"call_id": event.call_id, "status": event.status, "calls": calls}
         await self.event("program.finished", {**data, "result": event.result})
+
+    async def decided(self, call_id: str, decision: Decision) -> None:
+        if self._silent:
+            return
+        approved = isinstance(decision, Approve)
+        data: JsonObject = {"call_id": call_id, "decision": "approved" if approved else "denied"}
+        data["by"] = decision.by
+        data["reason"] = None if isinstance(decision, Approve) else decision.reason
+        await self.event("approval.decided", data)
 
     async def ended(
         self, status: str, *, output_text: str | None = None, error: BaseException | None = None

@@ -46,6 +46,7 @@ class RunReporter:
         self._order = 0
         self._told: set[tuple[int, str]] = set()
         self._programs: dict[str, ProgramReport] = {}
+        self.suspended: dict[str, JsonObject] = {}
 
     @property
     def programs(self) -> tuple[ProgramReport, ...]:
@@ -97,6 +98,11 @@ class RunReporter:
         self._programs[call_id] = ProgramReport(call_id, str(data.get("code") or ""), language, None, "open")
 
     def _program_finished(self, data: JsonObject) -> None:
+        replay = data.get("replay")
+        if data.get("status") == "suspended" and isinstance(replay, dict):
+            journal = replay.get("journal")
+            if isinstance(journal, dict):
+                self.suspended[str(data["call_id"])] = journal
         program = self._programs.get(str(data["call_id"]))
         if program is not None:
             result = data.get("result")

@@ -6,7 +6,7 @@ Plain values. `items` are the wire's own dicts: `to_input()` gives them back for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -14,11 +14,16 @@ from ptc.usage import Usage
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.outcome import Outcome
 
+if TYPE_CHECKING:
+    from ptc.approval import ApprovalRequest
+    from ptc.state import RunState
+
 OutputT = TypeVar("OutputT", default=JsonValue)
 
 Language: TypeAlias = Literal["javascript", "python"]
-RunStatus: TypeAlias = Literal["completed", "refused", "terminated"]
-"""`terminated`: middleware ended the run with what there was; errors are exceptions, not results."""
+RunStatus: TypeAlias = Literal["completed", "refused", "terminated", "paused"]
+"""`paused`: calls wait for an approval, see `approvals` and `state`. `terminated`: middleware ended the run
+with what there was. Errors are exceptions, not results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class RunResult(Generic[OutputT]):
     `output_text` is the answer alone, without commentary; `output` the answer as the output type that was
     asked for, and else None. `refusal` is set when the model refused. `incomplete_reason` is set when the
     service cut what followed the answer. `limit` names the limit after which the last answer was given.
+    A paused run has `approvals`, the calls that wait, and `state`, from which `Runner.resume` goes on.
     """
 
     run_id: str
@@ -71,6 +77,8 @@ class RunResult(Generic[OutputT]):
     incomplete_reason: str | None = None
     limit: str | None = None
     response_id: str | None = None
+    approvals: tuple[ApprovalRequest, ...] = ()
+    state: RunState | None = None
 
     def to_input(self, message: object = None) -> list[JsonObject]:
         """The input of the next turn: this run's items, and the new message (text or items) after them."""

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import cast
 
-from ptc.asking import Asker, Emit
-from ptc.batch import Batch, Ledger, failing
-from ptc.budget import Budget
+from ptc.approval import Decision
+from ptc.asking import Emit
+from ptc.batch import failing
+from ptc.calls import Calls
 from ptc.control import FailRun, TerminateRun
 from ptc.conversation import Conversation, State
 from ptc.errors import (
-    EndpointError,
     LimitExceeded,
-    ProgramsUnsupported,
     RemoteProtocolError,
     RequestLimitExceeded,
     ResponseFailed,
     ResponseIncomplete,
     RunError,
     RunTerminated,
-    ToolCallFailed,
 )
 from ptc.events import (
     ApprovalRequested,
@@ -44,25 +43,30 @@ from ptc.events import (
     ProgramPaused,
     Refused,
     SearchRequested,
-    StillRunning,
 )
+from ptc.exchange import Exchange
 from ptc.exposure import LiveExposure
 from ptc.limits import Spent
-from ptc.loading import LoadedTools
 from ptc.outputs import output_for
+from ptc.pausing import (
+    check_contracts,
+    decisions_for,
+    entries_of,
+    restore,
+    restore_ledger,
+    restore_spent,
+    state_of,
+)
 from ptc.progress import CallFinished, CallStarted, RunEvent, RunFinished, RunStarted
-from ptc.providers.failures import is_lost_chain
 from ptc.recording import RunRecords
 from ptc.reporting import RunReporter
 from ptc.result import RunResult, RunStatus
-from ptc.settings import Settings, base_body, includes
+from ptc.settings import Settings, includes
+from ptc.state import RunState
 from ptc.steps import Steps
 from ptc.toolbox import ProgramsMode, Step
-from ptc.usage import Usage
-from ptc_tools.call import Call, JsonObject
 from ptc_tools.context import RunContext
-from ptc_tools.invoke import Invoker
-from ptc_tools.outcome import Cancelled, Outcome, Success
+from ptc_tools.outcome import Cancelled, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class Start:
     labels: MappingProxyType[str, str]
     previous_response_id: str | None = None
     conversation_id: str | None = None
+    state: RunState | None = None
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +104,12 @@ class Run:
             conversation_id=start.conversation_id,
             include=includes(settings.request),
         )
+        state = start.state
         programs: ProgramsMode | None = "hosted" if settings.programs == "auto" else settings.programs
+        if state is not None:
+            programs = cast("ProgramsMode | None", state.programs)
         self._exposure = LiveExposure(
-            settings.entries,
+            settings.entries if state is None else entries_of(state, settings.entries),
             programs=programs,
             open_programs=lambda: self._conversation.open_programs,
             functions=settings.functions,
@@ -112,18 +121,30 @@ class Run:
             on_finish=None if emit is None else lambda report: emit(CallFinished(report)),
         )
         self._spent = Spent()
-        self._budget = Budget(self._spent, settings.limits)
-        self._asker = Asker(settings.endpoint, settings.retry, settings.request_timeout, emit)
-        self._ledger = Ledger()
-        self._loaded = LoadedTools(self._conversation.history)
         self._records = RunRecords(settings, self._reporter, self._context, self._spent)
         self._resources = AsyncExitStack()
-        self._steps = Steps(settings, self._exposure, self._resources)
-        self._base = base_body(settings)
-        self._batch: Batch | None = None
+        self._steps = Steps(
+            settings, self._exposure, self._resources, {} if state is None else state.journals
+        )
+        self._calls = Calls(
+            settings,
+            self._context,
+            self._reporter,
+            spent=self._spent,
+            exposure=self._exposure,
+            history=self._conversation.history,
+            decided={} if state is None else decisions_for(state, start.decisions),
+        )
+        self._exchange = Exchange(
+            settings,
+            self._conversation,
+            steps=self._steps,
+            exposure=self._exposure,
+            spent=self._spent,
+            records=self._records,
+            emit=emit,
+        )
         self._limit: str | None = None
-        self._response_id: str | None = None
-        self._programs_may_have_started = False
 
     async def drive(self) -> RunResult[object]:
         """Runs to the result. Raises RunError (and ToolCallError with `on_tool_error="raise"`)."""
@@ -151,17 +172,47 @@ class Run:
             raise LimitExceeded(f"the run took longer than {seconds:g} seconds", limit="wall_clock") from None
 
     async def _loop(self) -> _Ending:
+        if self._start.state is not None:
+            ending = await self._go_on(self._start.state)
+            if ending is not None:
+                return ending
+            return await self._requests()
         self._conversation.send(self._start.input)
         for program in self._conversation.open_programs:  # the input may go on where another run broke off
             self._context.programs.open(program)
         step = await self._steps.next()
         await self._records.started(step, self._conversation.history, self._start.labels)
+        return await self._requests()
+
+    async def _go_on(self, state: RunState) -> _Ending | None:
+        """A resumed run begins with the calls that wait."""
+        restore(self._conversation, state)
+        restore_ledger(self._calls.ledger, state.history)
+        restore_spent(self._spent, state.spent)
+        self._exposure.hosted_tool = state.hosted_tool
+        self._reporter.request = self._spent.requests
+        if not state.forced_choice:
+            self._steps.choice = self._steps.choice.relaxed()
+        open_programs = self._conversation.open_programs
+        for program in open_programs:
+            self._context.programs.open(program)
+        step = await self._steps.next()
+        check_contracts(state, step)
+        await self._records.started(step, self._conversation.history, self._start.labels)
+        for call_id, decision in self._start.decisions.items():
+            await self._records.decided(call_id, decision)
+        ending = await self._run_batch(step, tuple(self._conversation.pending.values()), open_programs)
+        self._steps.relax_choice(self._reporter.ran)
+        return ending
+
+    async def _requests(self) -> _Ending:
         while True:
             self._check_limits()
             await self._compact()
             step = await self._steps.next()
             open_before = self._conversation.open_programs
-            events = await self._response(step)
+            self._reporter.request = self._spent.requests + 1
+            events = await self._exchange.next(step)
             step = self._steps.current or step  # programs="auto" may have fallen back meanwhile
             ending = await self._act(step, events, open_before)
             if ending is not None:
@@ -192,62 +243,8 @@ class Run:
             return
         before = len(conversation.history)
         conversation.replace_history(items)
-        self._loaded.read_again()
+        self._calls.loaded.read_again()
         await self._records.event("history.compacted", {"from": before, "to": len(conversation.history)})
-
-    # Requests
-
-    async def _response(self, step: Step) -> tuple[Event, ...]:
-        response = await self._ask_with_fallbacks(step)
-        await self._records.received(response)
-        events = self._conversation.receive(response)
-        while events and isinstance(events[0], StillRunning):
-            if not self._settings.background:
-                raise RemoteProtocolError(
-                    "the response is still running, and no background response was asked for"
-                )
-            response = await self._asker.poll(events[0].response_id, self._settings.poll_interval)
-            if response.get("status") not in ("queued", "in_progress"):
-                await self._records.received(response)
-            events = self._conversation.receive(response)
-        self._spent.usage += Usage.of_response(response)
-        response_id = response.get("id")
-        self._response_id = response_id if isinstance(response_id, str) else None
-        return events
-
-    async def _ask_with_fallbacks(self, step: Step) -> JsonObject:
-        self._spent.requests += 1
-        self._reporter.request = self._spent.requests
-        for _ in range(3):
-            body = self._steps.add_to({**self._base, **self._conversation.request()}, step)
-            try:
-                return await self._ask(step, body)
-            except ProgramsUnsupported:
-                may = self._settings.programs == "auto" and self._spent.requests == 1
-                if not may or self._exposure.programs != "hosted":
-                    raise
-                self._conversation.give_up()
-                step = await self._steps.fall_back_to_local()
-            except EndpointError as error:
-                if not is_lost_chain(error):
-                    raise
-                self._conversation.give_up()
-                if not self._conversation.forget_server_state():
-                    raise
-        raise AssertionError("each fallback is taken once")
-
-    async def _ask(self, step: Step, body: JsonObject) -> JsonObject:
-        hosted = step.programs == "hosted" or bool(self._conversation.open_programs)
-        try:
-            return await self._asker.ask(
-                body,
-                self._spent.requests,
-                programs_may_run=hosted,
-                sent=lambda attempt: self._records.sent(step, body, attempt),
-            )
-        except EndpointError as error:
-            self._programs_may_have_started |= hosted and error.retry == "ambiguous"
-            raise
 
     # What a response asks for
 
@@ -260,7 +257,7 @@ class Run:
                     pending.append(event)
                 case ProgramOpened():
                     self._context.programs.open(event.call_id)
-                    self._programs_may_have_started = True
+                    self._exchange.programs_may_run = True
                     await self._records.opened(event)
                 case ProgramClosed():
                     self._context.programs.close(event.call_id)
@@ -298,22 +295,12 @@ class Run:
     async def _run_batch(
         self, step: Step, pending: Sequence[PendingCall], open_before: tuple[str, ...]
     ) -> _Ending | None:
-        functions, handlers = self._invokers(step)
-        self._batch = Batch(
-            step=step,
-            functions=functions,
-            handlers=handlers,
-            run=self._context,
-            reporter=self._reporter,
-            ledger=self._ledger,
-            choice=self._steps.choice,
-            open_before=open_before,
-            loaded=self._loaded,
-            settled=self._call_settled,
-            limit=self._settings.limits.max_concurrent_calls,
+        result = await self._calls.run(step, pending, self._steps.choice, open_before)
+        self._answer(
+            [call for call in pending if call.call.call_id not in result.waiting], result.outcomes, step
         )
-        result = await self._batch.execute(pending)
-        self._answer(pending, result.outcomes, step)
+        if result.waiting:
+            return _Ending("paused", "")
         if any(call.whole for call in pending):
             self._spent.failing_batches = self._spent.failing_batches + 1 if failing(result.outcomes) else 0
         if isinstance(result.stop, TerminateRun):
@@ -322,20 +309,10 @@ class Run:
             raise RunTerminated(result.stop.message)
         if result.stop is not None:
             raise result.stop
-        self._raise_tool_error(pending, result.outcomes)
+        failure = self._calls.failure(pending, result.outcomes)
+        if failure is not None and self._settings.on_tool_error == "raise":
+            raise failure
         return None
-
-    def _invokers(self, step: Step) -> tuple[Invoker, Invoker]:
-        settings = self._settings
-        functions = Invoker(
-            step.functions,
-            recorder=self._reporter,
-            policy=settings.policy,
-            approver=settings.approver,
-            middleware=(self._budget, *settings.middleware),
-            default_timeout=settings.call_timeout,
-        )
-        return functions, functions.with_catalog(step.handlers)
 
     def _answer(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step) -> None:
         items = []
@@ -344,20 +321,6 @@ class Run:
             items.append((call.call.call_id, output_for(call, outcomes[call.call.call_id], contract)))
         for call_id, item in items:
             self._conversation.answer(call_id, item)
-
-    def _raise_tool_error(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome]) -> None:
-        if self._settings.on_tool_error != "raise":
-            return
-        for call in pending:
-            outcome = outcomes[call.call.call_id]
-            if call.whole and not isinstance(outcome, Success):
-                cause = getattr(outcome, "exception", None)
-                name = call.call.qualified_name
-                message = f"the call of {name} did not succeed ({outcome.code}): {outcome.message}"
-                raise ToolCallFailed(message, call=call.call, outcome=outcome) from cause
-
-    def _call_settled(self, call: Call, outcome: Outcome) -> None:
-        self._exposure.settle(call, isinstance(outcome, Success))
 
     # Endings
 
@@ -378,7 +341,22 @@ class Run:
             output=output,
             incomplete_reason=ending.incomplete_reason,
             limit=self._limit,
-            response_id=self._response_id,
+            response_id=self._exchange.response_id,
+            approvals=() if self._calls.desk is None else tuple(self._calls.desk.requests.values()),
+            state=self._state() if ending.status == "paused" else None,
+        )
+
+    def _state(self) -> RunState:
+        assert self._calls.desk is not None
+        return state_of(
+            run_id=self._start.run_id,
+            model=self._settings.model,
+            conversation=self._conversation,
+            desk=self._calls.desk,
+            journals=self._reporter.suspended,
+            exposure=self._exposure,
+            steps=self._steps,
+            spent=self._spent,
         )
 
     async def _failed(self, error: BaseException) -> None:
@@ -388,7 +366,7 @@ class Run:
             ran = any(report.outcome.status != "denied" for report in self._reporter.calls)
             error.run_id = self._start.run_id
             error.items = tuple(self._conversation.history)
-            error.safe_to_retry = not ran and not self._programs_may_have_started
+            error.safe_to_retry = not ran and not self._exchange.programs_may_run
             error.usage = self._spent.usage
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
         if isinstance(error, ResponseIncomplete):
@@ -403,7 +381,7 @@ class Run:
         step = self._steps.current
         if self._conversation.state is not State.ANSWERING or step is None:
             return
-        known = self._batch.result.outcomes if self._batch is not None else {}
+        known = self._calls.outcomes
         for call_id, call in self._conversation.pending.items():
             contract = step.contract(call.kind, call.call.namespace, call.call.name)
             try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
 from typing_extensions import Unpack
 
 from ptc.agents import agent_tool
+from ptc.approval import Decision, PauseForApproval
 from ptc.choice import ToolChoice
 from ptc.conversation import HistoryMode
 from ptc.errors import ConfigurationError
@@ -24,6 +25,7 @@ from ptc.result import RunResult
 from ptc.retry import RetryPolicy
 from ptc.run import Run, Start
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
+from ptc.state import RunState
 from ptc.stream import RunStream
 from ptc.structured import OutputFormat
 from ptc.sync import run_blocking
@@ -180,6 +182,45 @@ class Runner:
         """`run` for callers without an event loop. Raises LocalProtocolError inside one."""
         return run_blocking(self.run(input, output_type=output_type, **options), "run")
 
+    async def resume(
+        self,
+        state: RunState,
+        *,
+        decisions: Mapping[str, Decision],
+        tools: Iterable[ToolLike] = (),
+        output_type: object = None,
+        principal: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> RunResult[Any]:
+        """Goes on with a paused run: `decisions` by call id of its `approvals`, `Approve` or `Deny`.
+
+        A call without a decision goes on waiting: the run pauses again. `tools`: those that the paused run
+        had added, where it is resumed in another process. Principal and labels are not in a state and are
+        given again. Raises ContractChanged, InvalidInput, and what `run` raises.
+        """
+        return await Run(*self._resumption(state, decisions, tools, output_type, principal, labels)).drive()
+
+    def resume_sync(
+        self,
+        state: RunState,
+        *,
+        decisions: Mapping[str, Decision],
+        tools: Iterable[ToolLike] = (),
+        output_type: object = None,
+        principal: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> RunResult[Any]:
+        """`resume` for callers without an event loop."""
+        coroutine = self.resume(
+            state,
+            decisions=decisions,
+            tools=tools,
+            output_type=output_type,
+            principal=principal,
+            labels=labels,
+        )
+        return run_blocking(coroutine, "resume")
+
     def stream(
         self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
     ) -> RunStream:
@@ -199,6 +240,41 @@ class Runner:
     ) -> AnyTool:
         """This runner as a tool of another: `name(input: str)`; see `ptc.agents.agent_tool`."""
         return agent_tool(self, name, description, output_schema, **options)
+
+    def _resumption(
+        self,
+        state: RunState,
+        decisions: Mapping[str, Decision],
+        tools: Iterable[ToolLike],
+        output_type: object,
+        principal: str | None,
+        labels: Mapping[str, str] | None,
+    ) -> tuple[Settings, Start]:
+        settings = self._settings
+        if state.model != settings.model or state.mode != settings.history:
+            raise ConfigurationError(
+                f"the run was paused on {state.model!r} with history {state.mode!r}; it goes on there only"
+            )
+        if not isinstance(settings.approver, PauseForApproval):
+            raise ConfigurationError(
+                "only a runner with approver=ptc.PauseForApproval() resumes a paused run"
+            )
+        more, functions, _ = _entries(tools)
+        if more:
+            settings = replace(
+                settings, entries=(*settings.entries, *more), functions={**settings.functions, **functions}
+            )
+        if output_type is not None:
+            settings = replace(settings, output=OutputFormat.of(output_type))
+        return settings, Start(
+            run_id=state.run_id,
+            input=None,
+            principal=principal if principal is not None else self._principal,
+            labels=MappingProxyType({**self._labels, **(labels or {})}),
+            conversation_id=state.conversation_id,
+            state=state,
+            decisions=dict(decisions),
+        )
 
     def _start(self, input: object, output_type: object, options: RunOptions) -> tuple[Settings, Start]:
         unknown = sorted(set(options) - set(RunOptions.__annotations__))

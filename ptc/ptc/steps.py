@@ -6,12 +6,13 @@ that was handed out never changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from ptc.choice import ToolChoice
 from ptc.exposure import LiveExposure
+from ptc.resuming import ResumingSandbox
 from ptc.settings import Settings
 from ptc.toolbox import Step, build_step
 from ptc_tools.call import JsonObject
@@ -23,10 +24,17 @@ if TYPE_CHECKING:
 class Steps:
     """`current` is the snapshot in force; `resources` owns a sandbox that the run had to start itself."""
 
-    def __init__(self, settings: Settings, exposure: LiveExposure, resources: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        exposure: LiveExposure,
+        resources: AsyncExitStack,
+        journals: Mapping[str, JsonObject],
+    ) -> None:
         self._settings = settings
         self._exposure = exposure
         self._resources = resources
+        self._journals = journals
         self._sandbox: Sandbox | None = settings.sandbox
         self._key: object = None
         self.current: Step | None = None
@@ -48,7 +56,7 @@ class Steps:
         self.current = build_step(
             exposure.entries,
             programs=programs,
-            sandbox=self._sandbox,
+            sandbox=ResumingSandbox.around(self._sandbox, self._journals),
             still_callable=retired,
             namespaces=self._settings.namespaces,
             errors_in_schema=self._settings.errors_in_schema,

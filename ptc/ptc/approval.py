@@ -1,0 +1,255 @@
+"""Approvals: which calls wait for somebody, what they are asked, and what a decision is worth.
+
+A decision binds to one call in full: call id, namespace, name, canonical arguments and caller (wire.md, rule
+15). Nothing here waits for a person: a call without a decision pauses the run, and the decision comes when
+the run is resumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from ptc_tools import strict_json
+from ptc_tools.call import Call, Caller, Direct, JsonObject, JsonValue, Program
+from ptc_tools.catalog import Catalog
+from ptc_tools.context import RunContext
+from ptc_tools.contract import Contract
+from ptc_tools.errors import HostControlFlow
+from ptc_tools.invoke import Invoker
+from ptc_tools.middleware import Invocation, Next
+from ptc_tools.outcome import Denied, Outcome
+from ptc_tools.record import Recorder
+
+When: TypeAlias = Callable[[Call, Contract, JsonObject, RunContext], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PauseForApproval:
+    """The approver that pauses the run at every call of a tool with `approval="always"`.
+
+    `when` may let calls through: asked with call, contract, arguments and run, it says whether somebody has
+    to decide. `expires_after` (seconds): a decision that comes later counts as none, and the call is denied.
+    """
+
+    when: When | None = None
+    expires_after: float | None = None
+
+    async def approve(
+        self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext
+    ) -> Denied | None:
+        """Outside a run nobody can be asked later. Inside, the run puts its own desk in this one's place."""
+        return Denied("not_approved", "this call needs an approval, and is not part of a run that can pause")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """One call that waits. `arguments` are validated; `expires_us` since the epoch, None for never."""
+
+    call_id: str
+    name: str
+    arguments: JsonObject
+    caller: Caller = field(default_factory=Direct)
+    namespace: str | None = None
+    reason: str = "the tool asks for an approval"
+    requested_us: int = 0
+    expires_us: int | None = None
+
+    @property
+    def binding(self) -> str:
+        """What a decision holds for: a digest of the whole identity of the call."""
+        owner = self.caller.caller_id if isinstance(self.caller, Program) else None
+        identity: list[JsonValue] = [self.call_id, self.namespace, self.name, self.arguments, owner]
+        return hashlib.sha256(strict_json.canonical(identity)).hexdigest()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "call_id": self.call_id,
+            "namespace": self.namespace,
+            "name": self.name,
+            "arguments": self.arguments,
+            "program": self.caller.caller_id if isinstance(self.caller, Program) else None,
+            "reason": self.reason,
+            "requested_us": self.requested_us,
+            "expires_us": self.expires_us,
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> ApprovalRequest:
+        program, expires = value["program"], value["expires_us"]
+        namespace = value["namespace"]
+        return cls(
+            call_id=str(value["call_id"]),
+            name=str(value["name"]),
+            arguments=cast("JsonObject", value["arguments"]),
+            caller=Direct() if program is None else Program(str(program)),
+            namespace=None if namespace is None else str(namespace),
+            reason=str(value["reason"]),
+            requested_us=int(cast("int", value["requested_us"])),
+            expires_us=None if expires is None else int(cast("int", expires)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Yes; with `arguments`, yes to these instead, which are validated like the model's. `by`: who decided."""
+
+    arguments: Mapping[str, JsonValue] | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """No; the reason goes to the model, and into the program as a catchable error."""
+
+    reason: str = "the call was not approved"
+    by: str | None = None
+
+
+Decision: TypeAlias = Approve | Deny
+
+
+class ApprovalPending(HostControlFlow):
+    """Leaves a call that waits for a decision; the run pauses when its siblings have finished."""
+
+    def __init__(self, request: ApprovalRequest) -> None:
+        super().__init__(f"{request.name} waits for an approval")
+        self.request = request
+
+
+class _Program:
+    """The calls of one local program: a program is suspended only where none of them is half done."""
+
+    def __init__(self) -> None:
+        self.active = 0
+        self.waiting = 0
+        self._changed = asyncio.Event()
+
+    def count(self, *, active: int = 0, waiting: int = 0) -> None:
+        self.active += active
+        self.waiting += waiting
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def all_wait(self) -> None:
+        while self.active > self.waiting:
+            await self._changed.wait()
+
+
+class ApprovalDesk:
+    """The approvals of one run: its innermost middleware, and its approver.
+
+    As middleware it sees a call with the arguments that a decision binds to, and puts approved changes in
+    their place; as approver it says yes, no, or leaves the call pending.
+    """
+
+    def __init__(
+        self,
+        rule: PauseForApproval,
+        recorder: Recorder,
+        decided: Mapping[str, tuple[ApprovalRequest, Decision]],
+    ) -> None:
+        self._rule = rule
+        self._recorder = recorder
+        self._decided = {request.binding: (request, decision) for request, decision in decided.values()}
+        self._verdicts: dict[str, Approve | Deny | None] = {}
+        self._programs: dict[str, _Program] = {}
+        self.requests: dict[str, ApprovalRequest] = {}
+        self.contracts: dict[str, Contract] = {}
+
+    async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome:
+        call = invocation.call
+        verdict = self._verdict(invocation)
+        self._verdicts[call.call_id] = verdict
+        if isinstance(verdict, Approve) and verdict.arguments is not None:
+            invocation = invocation.with_arguments(dict(verdict.arguments))
+        return await next(invocation)
+
+    @contextmanager
+    def running(self, caller: Caller) -> Iterator[None]:
+        """Around a whole call. It ends in the step in which the outcome is handed to who asked, so that a
+        program's journal has the answer before a sibling that waits here goes on."""
+        if not isinstance(caller, Program):
+            yield
+            return
+        program = self._programs.setdefault(caller.caller_id, _Program())
+        program.count(active=1)
+        try:
+            yield
+        finally:
+            program.count(active=-1)
+
+    async def approve(
+        self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext
+    ) -> Denied | None:
+        """Yes once, no, or ApprovalPending."""
+        verdict = self._verdicts.pop(call.call_id, None)
+        if isinstance(verdict, Approve):
+            return None
+        if isinstance(verdict, Deny):
+            return Denied("not_approved", verdict.reason)
+        if self._rule.when is not None and not self._rule.when(call, contract, arguments, run):
+            return None
+        request = self._request(call, arguments)
+        self.requests[call.call_id] = request
+        self.contracts[call.call_id] = contract
+        data: JsonObject = {
+            "call_id": call.call_id,
+            "tool": contract.qualified_name,
+            "reason": request.reason,
+        }
+        await self._recorder.event("approval.requested", data, run)
+        await self._siblings_done(call.caller)
+        raise ApprovalPending(request)
+
+    def _request(self, call: Call, arguments: JsonObject) -> ApprovalRequest:
+        now = time.time_ns() // 1000
+        after = self._rule.expires_after
+        return ApprovalRequest(
+            call.call_id,
+            call.name,
+            dict(arguments),
+            call.caller,
+            call.namespace,
+            requested_us=now,
+            expires_us=None if after is None else now + int(after * 1_000_000),
+        )
+
+    def _verdict(self, invocation: Invocation) -> Decision | None:
+        call = invocation.call
+        asked = ApprovalRequest(call.call_id, call.name, invocation.arguments, call.caller, call.namespace)
+        found = self._decided.pop(asked.binding, None)
+        if found is None:
+            return None
+        request, decision = found
+        if request.expires_us is not None and time.time_ns() // 1000 > request.expires_us:
+            return Deny("the approval came too late: it had expired")
+        return decision
+
+    async def _siblings_done(self, caller: Caller) -> None:
+        """Waits until every other call of the same program has ended or waits as well."""
+        program = self._programs.get(caller.caller_id) if isinstance(caller, Program) else None
+        if program is None:
+            return
+        program.count(waiting=1)
+        try:
+            await program.all_wait()
+        finally:
+            program.count(waiting=-1)
+
+
+class WatchedInvoker(Invoker):
+    """The one path, with a desk that knows which calls of a program are under way."""
+
+    def __init__(self, catalog: Catalog, desk: ApprovalDesk, **options: Any) -> None:
+        super().__init__(catalog, **options)
+        self._desk = desk
+
+    async def invoke(self, call: Call, run: RunContext) -> Outcome:
+        with self._desk.running(call.caller):
+            return await super().invoke(call, run)

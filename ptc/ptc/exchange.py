@@ -1,0 +1,102 @@
+"""One request and its response: body, fallbacks, background polling, and what the conversation makes of it.
+
+It falls back at most once for each reason, and only where nothing has run: from hosted programs to local
+ones, and from a chain that the service lost to the full input.
+"""
+
+from __future__ import annotations
+
+from ptc.asking import Asker, Emit
+from ptc.conversation import Conversation
+from ptc.errors import EndpointError, ProgramsUnsupported, RemoteProtocolError
+from ptc.events import Event, StillRunning
+from ptc.exposure import LiveExposure
+from ptc.limits import Spent
+from ptc.providers.failures import is_lost_chain
+from ptc.recording import RunRecords
+from ptc.settings import Settings, base_body
+from ptc.steps import Steps
+from ptc.toolbox import Step
+from ptc.usage import Usage
+from ptc_tools.call import JsonObject
+
+_UNDER_WAY = ("queued", "in_progress")
+
+
+class Exchange:
+    """The exchanges of one run. `programs_may_run` stays set once a hosted program may have started."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        conversation: Conversation,
+        *,
+        steps: Steps,
+        exposure: LiveExposure,
+        spent: Spent,
+        records: RunRecords,
+        emit: Emit | None,
+    ) -> None:
+        self._settings = settings
+        self._conversation = conversation
+        self._steps = steps
+        self._exposure = exposure
+        self._spent = spent
+        self._records = records
+        self._asker = Asker(settings.endpoint, settings.retry, settings.request_timeout, emit)
+        self._base = base_body(settings)
+        self.programs_may_run = False
+        self.response_id: str | None = None
+
+    async def next(self, step: Step) -> tuple[Event, ...]:
+        """Sends the conversation and says what came back. Raises EndpointError, RemoteProtocolError."""
+        self._spent.requests += 1
+        response = await self._ask_with_fallbacks(step)
+        await self._records.received(response)
+        events = self._conversation.receive(response)
+        while events and isinstance(events[0], StillRunning):
+            self.programs_may_run |= step.programs == "hosted"
+            if not self._settings.background:
+                raise RemoteProtocolError(
+                    "the response is still running, and no background response was asked for"
+                )
+            response = await self._asker.poll(events[0].response_id, self._settings.poll_interval)
+            if response.get("status") not in _UNDER_WAY:
+                await self._records.received(response)
+            events = self._conversation.receive(response)
+        self._spent.usage += Usage.of_response(response)
+        response_id = response.get("id")
+        self.response_id = response_id if isinstance(response_id, str) else None
+        return events
+
+    async def _ask_with_fallbacks(self, step: Step) -> JsonObject:
+        for _ in range(3):
+            body = self._steps.add_to({**self._base, **self._conversation.request()}, step)
+            try:
+                return await self._ask(step, body)
+            except ProgramsUnsupported:
+                may = self._settings.programs == "auto" and self._spent.requests == 1
+                if not may or self._exposure.programs != "hosted":
+                    raise
+                self._conversation.give_up()
+                step = await self._steps.fall_back_to_local()
+            except EndpointError as error:
+                if not is_lost_chain(error):
+                    raise
+                self._conversation.give_up()
+                if not self._conversation.forget_server_state():
+                    raise
+        raise AssertionError("each fallback is taken once")
+
+    async def _ask(self, step: Step, body: JsonObject) -> JsonObject:
+        hosted = step.programs == "hosted" or bool(self._conversation.open_programs)
+        try:
+            return await self._asker.ask(
+                body,
+                self._spent.requests,
+                programs_may_run=hosted,
+                sent=lambda attempt: self._records.sent(step, body, attempt),
+            )
+        except EndpointError as error:
+            self.programs_may_run |= hosted and error.retry == "ambiguous"
+            raise

@@ -1,0 +1,175 @@
+"""From a run to its state and back: what a pause keeps, and how a resumed run finds its place again.
+
+Used by the driver alone. It decides nothing about a call; what a state says of tools is checked against the
+tools that the application gives now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+from ptc.approval import ApprovalDesk, Decision
+from ptc.batch import Ledger
+from ptc.conversation import Conversation
+from ptc.errors import ContractChanged, InvalidInput
+from ptc.exposure import LiveExposure
+from ptc.items import call_key, call_of, is_client_call, is_output, item_type
+from ptc.limits import Spent
+from ptc.reading import pending_of
+from ptc.state import RunState
+from ptc.steps import Steps
+from ptc.toolbox import Entry, Step, entry_name
+from ptc.usage import Usage
+from ptc_tools import strict_json
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.compare import compare
+from ptc_tools.contract import Contract
+from ptc_tools.errors import InvalidJson
+from ptc_tools.outcome import Outcome, Success
+
+
+def state_of(
+    *,
+    run_id: str,
+    model: str,
+    conversation: Conversation,
+    desk: ApprovalDesk,
+    journals: Mapping[str, JsonObject],
+    exposure: LiveExposure,
+    steps: Steps,
+    spent: Spent,
+) -> RunState:
+    """The state of a run whose batch waits for decisions."""
+    waiting = conversation.pending
+    return RunState(
+        run_id=run_id,
+        model=model,
+        mode=conversation.mode,
+        programs=exposure.programs,
+        history=tuple(conversation.history),
+        pending=tuple(call.item for call in waiting.values()),
+        answers=conversation.answers,
+        approvals=tuple(desk.requests.values()),
+        journals={call_id: journal for call_id, journal in journals.items() if call_id in waiting},
+        contracts={call_id: contract.to_json() for call_id, contract in desk.contracts.items()},
+        offered=tuple(_names(exposure.entries)),
+        hosted_tool=exposure.hosted_tool,
+        forced_choice=steps.choice.forced,
+        spent=_spent_json(spent),
+        previous_response_id=conversation.previous_response_id,
+        conversation_id=conversation.conversation_id,
+        added=exposure.entries,
+    )
+
+
+def entries_of(state: RunState, known: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The tools that the paused run offered, found by name among those given now. Raises ContractChanged."""
+    by_name = dict(zip(_names([*state.added, *known]), [*state.added, *known], strict=True))
+    missing = [name for name in state.offered if name not in by_name]
+    if missing:
+        raise ContractChanged(
+            f"the paused run offered {', '.join(missing)}, which this runner does not have; give them with tools="
+        )
+    return tuple(by_name[name] for name in state.offered)
+
+
+def check_contracts(state: RunState, step: Step) -> None:
+    """A waiting call runs under the contract that it was asked for with, or one that it covers."""
+    for request in state.approvals:
+        stored = state.contracts.get(request.call_id)
+        if stored is None:
+            continue
+        old = Contract.from_json(stored)
+        tool = step.functions.resolve(request.namespace, request.name) or step.handlers.resolve(
+            None, request.name
+        )
+        if tool is None:
+            raise ContractChanged(f"{old.qualified_name} waits for an approval and is not there any more")
+        verdict = compare(old, tool.contract)
+        if not verdict.covered:
+            raise ContractChanged(
+                f"{old.qualified_name} waits for an approval and its contract is {verdict.verdict} now: "
+                + "; ".join(str(reason) for reason in verdict.reasons[:3])
+            )
+
+
+def decisions_for(state: RunState, decisions: Mapping[str, Decision]) -> dict[str, tuple[Any, Decision]]:
+    """Each decision beside the request that it answers. Raises InvalidInput for one that answers nothing."""
+    waiting = {request.call_id: request for request in state.approvals}
+    unknown = sorted(set(decisions) - set(waiting))
+    if unknown:
+        raise InvalidInput(
+            f"there is nothing to decide about {', '.join(unknown)}; waiting: {', '.join(sorted(waiting))}"
+        )
+    return {call_id: (waiting[call_id], decision) for call_id, decision in decisions.items()}
+
+
+def restore(conversation: Conversation, state: RunState) -> None:
+    """Puts a conversation where the run was paused: its answers known, its waiting calls pending."""
+    conversation.restore(
+        state.history,
+        pending_of(_last_calls(state), whole=True),
+        state.answers,
+        previous_response_id=state.previous_response_id,
+    )
+
+
+def restore_ledger(ledger: Ledger, history: Iterable[JsonObject]) -> None:
+    """What was executed before the pause is not executed again (wire.md, rule 14)."""
+    calls: dict[str, JsonObject] = {}
+    for item in history:
+        key = call_key(item)
+        if key is None:
+            continue
+        if is_client_call(item):
+            calls[key] = item
+        elif is_output(item) and key in calls:
+            outcome = _outcome_of(item.get("output"))
+            if outcome is not None:
+                ledger.put(item_type(calls[key]), call_of(calls[key]), outcome)
+
+
+def restore_spent(spent: Spent, stored: Mapping[str, JsonValue]) -> None:
+    fields = cast("dict[str, Any]", dict(stored))
+    spent.usage = Usage(**fields["usage"])
+    spent.requests, spent.calls = fields["requests"], fields["calls"]
+    spent.failing_batches = fields["failing_batches"]
+    spent.calls_of_program = dict(fields["calls_of_program"])
+
+
+def _spent_json(spent: Spent) -> JsonObject:
+    return {
+        "usage": asdict(spent.usage),
+        "requests": spent.requests,
+        "calls": spent.calls,
+        "failing_batches": spent.failing_batches,
+        "calls_of_program": dict(spent.calls_of_program),
+    }
+
+
+def _last_calls(state: RunState) -> list[JsonObject]:
+    """The calls of the last response, answered or not, in their order."""
+    open_ids = {call_key(item) for item in state.pending} | set(state.answers)
+    answered = {call_key(item) for item in state.history if is_output(item)}
+    return [
+        item
+        for item in state.history
+        if is_client_call(item) and call_key(item) in open_ids and call_key(item) not in answered
+    ]
+
+
+def _outcome_of(output: JsonValue) -> Outcome | None:
+    """What an output said, if it was a result: an error may be tried again under its own rules."""
+    if not isinstance(output, str):
+        return None
+    try:
+        value = strict_json.loads(output)
+    except InvalidJson:
+        return Success(output)
+    return None if isinstance(value, dict) and "error" in value else Success(value)
+
+
+def _names(entries: Iterable[Entry]) -> list[str]:
+    return [".".join(part for part in entry_name(entry) if part) for entry in entries]

@@ -1,0 +1,125 @@
+"""A paused run as a value: versioned JSON that holds all that is needed to go on, and nothing that is secret.
+
+It holds the history, the calls that wait and the outputs that are known, journals of suspended programs,
+what was spent and what is offered. It holds no client, principal, label or function: the application gives
+those again. Outside the process it travels sealed; a state that was changed or is newer is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, cast
+
+from ptc.approval import ApprovalRequest
+from ptc.conversation import HistoryMode
+from ptc.errors import StateForged, StateUnreadable
+from ptc.toolbox import Entry
+from ptc_tools import strict_json
+from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import InvalidJson
+
+VERSION: Final = 1
+_FORMAT: Final = "ptc-run-state"
+_DEPTH: Final = 128
+
+Key: TypeAlias = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """See `Runner.resume`.
+
+    `pending`: the call items of the last response, `answers`: outputs that are known, by call id.
+    `journals`: of local programs that wait, by call id. `contracts`: of the tools whose calls wait, as JSON.
+    `offered`: names of the tools that the run offers. `added` keeps the tools themselves for a resumption in
+    this process; it does not travel.
+    """
+
+    run_id: str
+    model: str
+    mode: HistoryMode
+    programs: str | None
+    history: tuple[JsonObject, ...]
+    pending: tuple[JsonObject, ...]
+    answers: Mapping[str, JsonObject]
+    approvals: tuple[ApprovalRequest, ...]
+    journals: Mapping[str, JsonObject]
+    contracts: Mapping[str, JsonObject]
+    offered: tuple[str, ...]
+    hosted_tool: bool
+    forced_choice: bool
+    spent: Mapping[str, JsonValue]
+    previous_response_id: str | None = None
+    conversation_id: str | None = None
+    added: tuple[Entry, ...] = field(default=(), compare=False)
+
+    def seal(self, key: Key) -> str:
+        """Text for outside this process, authenticated with a key of at least 16 bytes."""
+        body: JsonObject = {"format": _FORMAT, "version": VERSION, "state": self._to_json()}
+        return strict_json.dumps({**body, "mac": _mac(body, key)}, max_depth=_DEPTH)
+
+    @classmethod
+    def unseal(cls, text: str | bytes, key: Key) -> RunState:
+        """The state of a sealed text. Raises StateForged, or StateUnreadable for another version or format."""
+        try:
+            body = strict_json.loads(text, max_depth=_DEPTH)
+        except InvalidJson:
+            raise StateForged("the run state is not what was sealed: it is not even JSON") from None
+        if not isinstance(body, dict) or body.get("format") != _FORMAT:
+            raise StateUnreadable("this is not a run state")
+        mac = body.pop("mac", None)
+        if not isinstance(mac, str) or not hmac.compare_digest(mac, _mac(body, key)):
+            raise StateForged("the run state is not what was sealed: it was changed, or the key is another")
+        if body.get("version") != VERSION:
+            raise StateUnreadable(
+                f"the run state has version {body.get('version')!r}; this library reads version {VERSION}"
+            )
+        return cls._from_json(cast("dict[str, Any]", body["state"]))
+
+    def _to_json(self) -> JsonObject:
+        return {
+            "run_id": self.run_id,
+            "model": self.model,
+            "mode": self.mode,
+            "programs": self.programs,
+            "history": list(self.history),
+            "pending": list(self.pending),
+            "answers": dict(self.answers),
+            "approvals": [request.to_json() for request in self.approvals],
+            "journals": dict(self.journals),
+            "contracts": dict(self.contracts),
+            "offered": list(self.offered),
+            "hosted_tool": self.hosted_tool,
+            "forced_choice": self.forced_choice,
+            "spent": dict(self.spent),
+            "previous_response_id": self.previous_response_id,
+            "conversation_id": self.conversation_id,
+        }
+
+    @classmethod
+    def _from_json(cls, state: dict[str, Any]) -> RunState:
+        # The seal fits, so this was written by `_to_json` of this version.
+        lists = ("history", "pending", "offered")
+        fields: dict[str, Any] = {
+            name: tuple(value) if name in lists else value for name, value in state.items()
+        }
+        fields["approvals"] = tuple(ApprovalRequest.from_json(request) for request in state["approvals"])
+        return cls(**fields)
+
+
+def _mac(body: JsonObject, key: Key) -> str:
+    if len(key) < 16:
+        raise StateUnreadable(
+            "the key of a run state has at least 16 bytes; secrets.token_bytes(32) makes one"
+        )
+    text = strict_json.dumps(_sorted(body), max_depth=_DEPTH)
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _sorted(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,374 @@
+"""Approvals in a run: calls that wait, what a decision is worth, and a paused run that goes on elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import ptc
+from ptc.history import orphans
+from tests.ptc.loop_fakes import (
+    AT_ONCE,
+    FakeEndpoint,
+    answer,
+    by_program,
+    function_call,
+    outputs_in,
+    program,
+    program_output,
+    reasoning,
+)
+
+KEY = b"a key of at least 16 bytes"
+RAN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    RAN.clear()
+
+
+@ptc.tool(allowed_callers=["direct", "programmatic"])
+def look(x: int) -> int:
+    """Look."""
+    RAN.append(("look", x))
+    return x
+
+
+@ptc.tool(approval="always", allowed_callers=["direct", "programmatic"])
+def drop(x: int) -> int:
+    """Drop something."""
+    RAN.append(("drop", x))
+    return -x
+
+
+def runner(endpoint: FakeEndpoint, *tools: Any, **options: Any) -> ptc.Runner:
+    options = {"approver": ptc.PauseForApproval(), "retry": AT_ONCE} | options
+    return ptc.Runner(client=endpoint, model="m", tools=tools or (look, drop), **options)
+
+
+def elsewhere(state: ptc.RunState | None) -> ptc.RunState:
+    """The state as another process gets it."""
+    assert state is not None
+    return ptc.RunState.unseal(state.seal(KEY), KEY)
+
+
+async def test_a_call_that_needs_an_approval_pauses_the_run() -> None:
+    """Its siblings finish; nothing is sent until somebody has decided."""
+    endpoint = FakeEndpoint([reasoning(), function_call("look", "a"), function_call("drop", "b")])
+    result = await runner(endpoint).run("go")
+    assert (result.status, result.output_text, RAN) == ("paused", "", [("look", 1)])
+    (request,) = result.approvals
+    assert (request.call_id, request.name, request.arguments) == ("b", "drop", {"x": 1})
+    assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize("travel", [False, True])
+async def test_an_approved_call_runs_and_the_run_goes_on(travel: bool) -> None:
+    """In this process or another; what ran before does not run again."""
+    endpoint = FakeEndpoint(
+        [reasoning(), function_call("look", "a"), function_call("drop", "b")], [answer("dropped")]
+    )
+    paused = await runner(endpoint).run("go", run_id="r1")
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    result = await runner(endpoint).resume(state, decisions={"b": ptc.Approve(by="ann")})
+    assert (result.run_id, result.status, result.output_text) == ("r1", "completed", "dropped")
+    assert RAN == [("look", 1), ("drop", 1)]
+    assert outputs_in(endpoint.bodies[1]) == {"a": 1, "b": -1}
+    assert endpoint.inputs[1][:4] == [*endpoint.inputs[0], *result.items[1:4]]
+    assert result.requests == 2
+    assert result.usage.total_tokens == 30
+
+
+async def test_a_denied_call_is_answered_with_the_reason() -> None:
+    """The model can do something else."""
+    endpoint = FakeEndpoint([function_call("drop")], [answer("well")])
+    paused = await runner(endpoint).run("go")
+    result = await runner(endpoint).resume(
+        elsewhere(paused.state), decisions={"c1": ptc.Deny("not on a Friday")}
+    )
+    error = outputs_in(endpoint.bodies[1])["c1"]["error"]
+    assert error == {"type": "not_approved", "message": "not on a Friday"}
+    assert (RAN, result.output_text) == ([], "well")
+
+
+async def test_approved_changes_are_validated_like_the_models_arguments() -> None:
+    """An approver is trusted with a decision, not with the schema."""
+    for changed, ran in (({"x": 5}, [("drop", 5)]), ({"x": "five"}, [])):
+        RAN.clear()
+        endpoint = FakeEndpoint([function_call("drop")], [answer()])
+        paused = await runner(endpoint).run("go")
+        assert paused.state is not None
+        await runner(endpoint).resume(paused.state, decisions={"c1": ptc.Approve(arguments=changed)})
+        assert ran == RAN
+        assert ("error" in str(outputs_in(endpoint.bodies[1])["c1"])) is not bool(ran)
+
+
+async def test_an_approval_that_comes_too_late_is_a_no() -> None:
+    """The world has moved on."""
+    endpoint = FakeEndpoint([function_call("drop")], [answer()])
+    rule = ptc.PauseForApproval(expires_after=-1.0)
+    paused = await runner(endpoint, approver=rule).run("go")
+    assert paused.state is not None
+    await runner(endpoint, approver=rule).resume(paused.state, decisions={"c1": ptc.Approve()})
+    assert RAN == []
+    assert "expired" in outputs_in(endpoint.bodies[1])["c1"]["error"]["message"]
+
+
+async def test_a_call_without_a_decision_goes_on_waiting() -> None:
+    """The run pauses again, with the other answered."""
+    endpoint = FakeEndpoint([function_call("drop", "a"), function_call("drop", "b", {"x": 2})], [answer()])
+    paused = await runner(endpoint).run("go")
+    assert [request.call_id for request in paused.approvals] == ["a", "b"]
+    again = await runner(endpoint).resume(elsewhere(paused.state), decisions={"b": ptc.Approve()})
+    assert (again.status, [request.call_id for request in again.approvals]) == ("paused", ["a"])
+    assert RAN == [("drop", 2)]
+    done = await runner(endpoint).resume(elsewhere(again.state), decisions={"a": ptc.Approve()})
+    assert done.status == "completed"
+    assert RAN == [("drop", 2), ("drop", 1)]
+    assert list(outputs_in(endpoint.bodies[1])) == ["a", "b"]
+
+
+async def test_a_decision_binds_to_one_call() -> None:
+    """The same id with other arguments, later in the run, needs its own."""
+    endpoint = FakeEndpoint([function_call("drop")], [function_call("drop", arguments={"x": 99})])
+    paused = await runner(endpoint).run("go")
+    assert paused.state is not None
+    again = await runner(endpoint).resume(paused.state, decisions={"c1": ptc.Approve()})
+    assert again.status == "paused"
+    assert RAN == [("drop", 1)]
+    assert again.approvals[0].arguments == {"x": 99}
+
+
+async def test_a_rule_says_which_calls_somebody_has_to_see() -> None:
+    """A function of call, contract, arguments and run."""
+    rule = ptc.PauseForApproval(when=lambda call, contract, arguments, run: int(str(arguments["x"])) > 10)
+    endpoint = FakeEndpoint([function_call("drop", "a"), function_call("drop", "b", {"x": 11})])
+    paused = await runner(endpoint, approver=rule).run("go")
+    assert [request.call_id for request in paused.approvals] == ["b"]
+    assert RAN == [("drop", 1)]
+
+
+async def test_a_hosted_program_waits_at_its_pending_call() -> None:
+    """And goes on from there, its caller unchanged."""
+    call = function_call("drop", caller=by_program(extra=1))
+    endpoint = FakeEndpoint([program(), call], [program_output(), answer("done")])
+    paused = await runner(endpoint, programs="hosted").run("go")
+    assert paused.approvals[0].caller == ptc.Program("cp")
+    result = await runner(endpoint, programs="hosted").resume(
+        elsewhere(paused.state), decisions={"c1": ptc.Approve()}
+    )
+    assert result.output_text == "done"
+    assert endpoint.inputs[1][-1]["caller"] == by_program(extra=1)
+    assert orphans(result.items) == []
+
+
+CODE = """
+import asyncio, random
+first = await look(x=1)
+lucky = random.random()
+try:
+    a, b = await asyncio.gather(drop(x=2), look(x=3))
+    out = [first, a, b]
+except ToolDenied as error:
+    out = [first, str(error)]
+[out, lucky == random.Random and 0 or len(str(lucky)) > 0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("decision", "value"), [(ptc.Approve(), [1, -2, 3]), (ptc.Deny("no way"), [1, "no way"])]
+)
+async def test_a_local_program_is_suspended_and_resumed_by_replay(decision: Any, value: Any) -> None:
+    """In another process: its finished calls do not run again, and a denial is an exception that it sees."""
+    call = function_call("run_program", "p1", {"code": CODE})
+    endpoint = FakeEndpoint([call], [answer("done")])
+    paused = await runner(endpoint, programs="local").run("go")
+    assert paused.status == "paused"
+    assert RAN in ([("look", 1)], [("look", 1), ("look", 3)])
+    (request,) = paused.approvals
+    assert (request.name, request.arguments, request.caller) == ("drop", {"x": 2}, ptc.Program("p1"))
+    result = await runner(endpoint, programs="local").resume(
+        elsewhere(paused.state), decisions={request.call_id: decision}
+    )
+    assert result.output_text == "done"
+    assert Counter(RAN) <= Counter([("look", 1), ("look", 3), ("drop", 2)])
+    assert (("drop", 2) in RAN) is isinstance(decision, ptc.Approve)
+    output = outputs_in(endpoint.bodies[1])["p1"]
+    assert output["status"] == "completed"
+    assert output["value"][0] == value or value[1] in output["value"][0][1]
+
+
+async def test_a_program_is_not_suspended_while_a_call_of_it_is_half_done() -> None:
+    """What ran to its end is in the journal; nothing is cut off and run again."""
+    entered = asyncio.Event()
+
+    @ptc.tool(allowed_callers=["programmatic"])
+    async def slow() -> int:
+        """Take a while."""
+        entered.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        RAN.append("slow")
+        return 7
+
+    code = "import asyncio\nsum(await asyncio.gather(slow(), drop(x=1)))"
+    endpoint = FakeEndpoint([function_call("run_program", "p1", {"code": code})], [answer()])
+    paused = await runner(endpoint, slow, drop, programs="local").run("go")
+    assert (paused.status, RAN) == ("paused", ["slow"])
+    await runner(endpoint, slow, drop, programs="local").resume(
+        elsewhere(paused.state), decisions={paused.approvals[0].call_id: ptc.Approve()}
+    )
+    assert RAN == ["slow", ("drop", 1)]
+    assert outputs_in(endpoint.bodies[1])["p1"] == {"status": "completed", "value": 6}
+
+
+async def test_tools_added_in_a_run_survive_its_pause() -> None:
+    """In this process by themselves; in another they are given again."""
+
+    @ptc.tool
+    def extra() -> str:
+        """Something more."""
+        return "extra"
+
+    @ptc.tool
+    def load(context: ptc.ToolContext) -> str:
+        """Load it."""
+        context.add_tools(extra)
+        return "loaded"
+
+    endpoint = FakeEndpoint(
+        [function_call("load", "a", "{}"), function_call("drop", "b")], [answer()], [answer()]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+        paused = await runner(endpoint, load, drop).run("go")
+    assert paused.state is not None
+    await runner(endpoint, load, drop).resume(paused.state, decisions={"b": ptc.Approve()})
+    assert [tool["name"] for tool in endpoint.bodies[1]["tools"]] == ["load", "drop", "extra"]
+    with pytest.raises(ptc.ContractChanged, match="extra"):
+        await runner(endpoint, load, drop).resume(elsewhere(paused.state), decisions={"b": ptc.Approve()})
+    await runner(endpoint, load, drop).resume(
+        elsewhere(paused.state), decisions={"b": ptc.Approve()}, tools=[extra]
+    )
+
+
+async def test_a_waiting_call_runs_under_the_contract_that_it_was_asked_for_with() -> None:
+    """A tool that got wider meanwhile is not what somebody approved."""
+
+    @ptc.tool(name="drop", approval="always", allowed_callers=["direct", "programmatic"])
+    def wider(x: int, everything: bool = False) -> int:
+        """Drop something, or everything."""
+        return x
+
+    endpoint = FakeEndpoint([function_call("drop")])
+    paused = await runner(endpoint).run("go")
+    with pytest.raises(ptc.ContractChanged, match="drop"):
+        await runner(endpoint, look, wider).resume(elsewhere(paused.state), decisions={"c1": ptc.Approve()})
+    with pytest.raises(ptc.ContractChanged):
+        await runner(endpoint, look).resume(elsewhere(paused.state), decisions={"c1": ptc.Approve()})
+
+
+async def test_a_decision_about_nothing_is_refused() -> None:
+    """A typing mistake must not pass for a decision."""
+    endpoint = FakeEndpoint([function_call("drop")])
+    paused = await runner(endpoint).run("go")
+    assert paused.state is not None
+    with pytest.raises(ptc.InvalidInput, match="c9"):
+        await runner(endpoint).resume(paused.state, decisions={"c9": ptc.Approve()})
+
+
+async def test_a_state_that_was_changed_in_any_byte_is_refused() -> None:
+    """It decides what runs."""
+    paused = await runner(FakeEndpoint([function_call("drop")])).run("go")
+    assert paused.state is not None
+    sealed = paused.state.seal(KEY)
+    assert ptc.RunState.unseal(sealed, KEY) == paused.state
+    for index in range(0, len(sealed), 7):
+        changed = sealed[:index] + chr(ord(sealed[index]) ^ 1) + sealed[index + 1 :]
+        with pytest.raises(ptc.StateError):
+            ptc.RunState.unseal(changed, KEY)
+    with pytest.raises(ptc.StateForged):
+        ptc.RunState.unseal(sealed, b"another key of 16 bytes")
+    with pytest.raises(ptc.StateUnreadable, match="16 bytes"):
+        paused.state.seal(b"short")
+
+
+async def test_a_state_holds_nothing_of_who_and_for_whom() -> None:
+    """Trusted context is given again, by who resumes."""
+    paused = await runner(FakeEndpoint([function_call("drop")]), principal="ann-secret").run(
+        "go", labels={"token": "hidden-label"}
+    )
+    assert paused.state is not None
+    text = paused.state.seal(KEY)
+    assert "ann-secret" not in text
+    assert "hidden-label" not in text
+    assert json.loads(text)["version"] == 1
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    """Written by a later library, it may say what this one does not understand."""
+    from ptc.state import _mac
+
+    body: Any = {"format": "ptc-run-state", "version": 2, "state": {}}
+    with pytest.raises(ptc.StateUnreadable, match="version 2"):
+        ptc.RunState.unseal(json.dumps({**body, "mac": _mac(body, KEY)}), KEY)
+
+
+async def test_the_audit_record_tells_of_requests_and_decisions() -> None:
+    """Who decided what, and why."""
+    told: list[tuple[str, Any]] = []
+
+    class Log:
+        async def started(self, *_: Any) -> object:
+            return None
+
+        async def finished(self, *_: Any) -> None: ...
+
+        async def denied(self, *_: Any) -> None: ...
+
+        async def event(self, type: str, data: Any, run: Any) -> None:
+            if type.startswith("approval."):
+                told.append((type, data))
+
+    endpoint = FakeEndpoint([function_call("drop")], [answer()])
+    paused = await runner(endpoint, audit=Log()).run("go")
+    assert paused.state is not None
+    await runner(endpoint, audit=Log()).resume(paused.state, decisions={"c1": ptc.Deny("no", by="bob")})
+    assert told == [
+        ("approval.requested", {"call_id": "c1", "tool": "drop", "reason": "the tool asks for an approval"}),
+        ("approval.decided", {"call_id": "c1", "decision": "denied", "by": "bob", "reason": "no"}),
+    ]
+
+
+async def test_a_run_goes_on_only_where_it_was() -> None:
+    """One model and deployment for a run, and a runner that can pause."""
+    endpoint = FakeEndpoint([function_call("drop")])
+    paused = await runner(endpoint).run("go")
+    assert paused.state is not None
+    other = ptc.Runner(client=endpoint, model="other", tools=[look, drop], approver=ptc.PauseForApproval())
+    with pytest.raises(ptc.ConfigurationError, match="goes on there only"):
+        await other.resume(paused.state, decisions={})
+    with pytest.raises(ptc.ConfigurationError, match="PauseForApproval"):
+        await runner(endpoint, approver=None).resume(paused.state, decisions={})
+
+
+async def test_middleware_that_ends_the_run_ends_it_for_waiting_calls_too() -> None:
+    """They are answered as cancelled."""
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if invocation.call.name == "look":
+            await asyncio.sleep(0)
+            raise ptc.TerminateRun("enough")
+        return await next(invocation)
+
+    endpoint = FakeEndpoint([function_call("drop", "a"), function_call("look", "b")])
+    result = await runner(endpoint, middleware=[stop]).run("go")
+    assert result.status == "terminated"
+    assert orphans(result.items) == []
