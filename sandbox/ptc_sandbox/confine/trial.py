@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ptc_sandbox.confine import bpf, enter_namespaces, kernel, leave_namespaces, prepare
-from ptc_sandbox.confine.attacks import ATTACKS, BECAME_ANOTHER, Attack, Target
+from ptc_sandbox.confine.attack import BECAME_ANOTHER, Attack, Target
+from ptc_sandbox.confine.attacks import ATTACKS
 from ptc_sandbox.confine.child import Prepared
 from ptc_sandbox.confine.levels import Confinement, LayerReport, LayerUnavailable, Resources
 
