@@ -19,6 +19,7 @@ from ptc.gateway.peer import Peer as EmbeddedPeer
 from ptc.gateway.peer import Settings
 from ptc.testing import Peer, ScriptedModel, in_process, program, say
 from ptc.testing.scripted import Part, Turn
+from tests.ptc.process_watch import orphans
 
 Item = dict[str, Any]
 SCRIPTS = Path(__file__).with_name("peer_scripts.py")
@@ -468,6 +469,15 @@ async def test_the_run_ends_with_11_though_the_peer_was_killed_in_between() -> N
         assert result.output_text == "11 units are left."
         assert sorted(shop.runs) == ["get_demand", "get_inventory"]
         assert len(peer.requests()) == 1  # the second request alone: the first was before the restart
+
+
+async def test_a_peer_that_is_killed_leaves_no_process_of_a_paused_program() -> None:
+    """It cannot clean up; its fork server and the confined children have to notice by themselves."""
+    with orphans() as left, Peer(f"{SCRIPTS}:inventory") as peer:
+        async with openai.AsyncOpenAI(base_url=peer.base_url, api_key="any") as client:
+            assert kinds(await Conversation(client).ask()) == ["program", "function_call", "function_call"]
+        peer.kill()
+    assert left == []
 
 
 async def test_a_program_goes_on_over_a_restart_at_every_pause() -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import select
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,41 +13,11 @@ import openai
 import pytest
 
 from ptc.testing import Peer
+from tests.ptc.process_watch import orphans
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "inventory_demand.py"
 SCRIPT = ROOT / "samples" / "inventory_script.py"
-
-
-PR_SET_CHILD_SUBREAPER = 36
-
-
-def children() -> set[int]:
-    """The processes whose parent this one is."""
-    tasks = Path("/proc/self/task").iterdir()
-    return {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
-
-
-@contextmanager
-def orphans() -> Iterator[list[int]]:
-    """Orphans of what runs in the context become our children: those that do not end are in the list."""
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    before = children()
-    found: list[int] = []
-    assert prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    try:
-        yield found
-    finally:
-        for pid in children() - before:
-            descriptor = os.pidfd_open(pid)
-            try:
-                if not select.select([descriptor], [], [], 5)[0]:
-                    found.append(pid)
-                    os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            finally:
-                os.close(descriptor)
-        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("programs", ["hosted", "local"])
