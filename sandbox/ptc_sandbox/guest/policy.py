@@ -580,11 +580,9 @@ def _insert_entry_check(node: ast.FunctionDef | ast.AsyncFunctionDef, in_plain_c
     metaclass does not fill it (NamedTuple), so there the set of the program's classes is asked.
     """
     at = node.body[0]
-    test = (
-        "_type(self) is __class__ or _own(self, '_')"
-        if in_plain_class
-        else "_id(_type(self)) in _classes or _own(self, '_')"
-    )
+    test = "_id(_type(self)) in _classes or _own(self, '_')"
+    if in_plain_class:
+        test = f"_type(self) is __class__ or {test}"
     check = ast.parse(test).body[0]
     real = {"_type": TYPE, "_id": ID, "_own": OWN, "_classes": CLASSES}
     for part in ast.walk(check):
