@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import islice
 
 from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken, SandboxClosed
 from ptc_sandbox.forkserver import Child, ForkServer
 from ptc_tools.call import JsonObject
+
+_REHEARSED = 4
+"""How many of the children that wait have rehearsed: each takes some megabytes for it."""
 
 
 class Pool:
@@ -70,13 +74,13 @@ class Pool:
             child.close()
         return None
 
-    async def _fork(self, *, ahead: bool = False) -> Child:
+    async def _fork(self) -> Child:
         """A new child; a fork server that has gone is replaced once."""
         server = await self._live_server()
         try:
-            return await server.fork(ahead=ahead)
+            return await server.fork()
         except SandboxBroken:
-            return await (await self._live_server()).fork(ahead=ahead)
+            return await (await self._live_server()).fork()
 
     async def _live_server(self) -> ForkServer:
         async with self._starting:
@@ -88,22 +92,25 @@ class Pool:
                 self._server = await ForkServer.start(self._confinement, self._resources)
             return self._server
 
-    def _refill(self) -> None:
+    def _refill(self) -> asyncio.Task[None]:
         if self._refilling is None or self._refilling.done():
             self._refilling = self.loop.create_task(self._fork_ahead())
+        return self._refilling
 
     async def _fork_ahead(self) -> None:
         """Fork until enough children wait. A failure here shows at the next `acquire`."""
         try:
             while len(self._idle) < self._ahead and not self._closed:
-                self._idle.append(await self._fork(ahead=True))
+                self._idle.append(await self._fork())
+                for child in islice(self._idle, _REHEARSED):
+                    child.rehearse()
         except (SandboxBroken, SandboxClosed, ConfinementUnavailable):
             return
 
     async def warm_up(self) -> None:
         """Have a fork server and its children ready. Raises what a first program would have raised."""
         await self._live_server()
-        await self._fork_ahead()
+        await self._refill()
 
     async def aclose(self) -> None:
         """Kill every child and end the server; programs that run end as cancelled."""

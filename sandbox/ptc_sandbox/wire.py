@@ -9,7 +9,7 @@ Frames (docs/wire.md), a four-byte little-endian length and a JSON array:
     child → host    ["ready"]  ["unconfined", layer, reason]  ["call", number, name, arguments, line]
                     ["cancel", number]  ["blocked", received, [number…], timer_us]  ["out", text]
                     ["refused", name, line]  ["end", {…}]
-    host → child    ["start", {…}]  ["answer", number, clock_us, ok, value]  ["tick", clock_us]
+    host → child    ["rehearse"]  ["start", {…}]  ["answer", number, clock_us, ok, value]  ["tick", clock_us]
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from ptc_tools.errors import InvalidJson
 HEADER: Final = 4
 _SLACK: Final = 2048
 """What a frame may hold besides the value that its limit is about."""
+
+
+REHEARSE: Final = b'\x0c\x00\x00\x00["rehearse"]'
+"""The one frame that a child may get before its program, from the pool: there is time, make yourself ready."""
 
 
 class State(Enum):

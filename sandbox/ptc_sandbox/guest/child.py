@@ -18,10 +18,10 @@ _OUT_OF_MEMORY = b'["end",{"status":"memory"}]'
 _OUT_OF_MEMORY_FRAME = len(_OUT_OF_MEMORY).to_bytes(4, "little") + _OUT_OF_MEMORY
 
 
-def serve(fd: int, confine: Callable[[], None], idle: Callable[[], None] | None) -> NoReturn:
+def serve(fd: int, confine: Callable[[], None], rehearse: Callable[[], None]) -> NoReturn:
     """The whole life of a child. Never returns and never raises.
 
-    `idle` is done, behind the kernel wall, by a child that was forked ahead and has time.
+    `rehearse` is done, behind the kernel wall, when the host says that there is time.
     """
     channel = Channel(fd)
     try:
@@ -33,11 +33,13 @@ def serve(fd: int, confine: Callable[[], None], idle: Callable[[], None] | None)
             channel.flush()
             os._exit(1)
         channel.put(["ready"])
-        if idle is not None:
-            channel.flush()
-            idle()
-        stage = Stage(channel)
-        stage.run(channel.get()[1])
+        stage = None
+        while (frame := channel.get())[0] == "rehearse":
+            rehearse()
+            stage = Stage(channel)
+        stage = stage or Stage(channel)
+        channel.received = 1  # from here on host and child count the same frames
+        stage.run(frame[1])
         channel.get()  # stay until the host has read what this process used, and kills it
     except ChannelClosed:
         pass

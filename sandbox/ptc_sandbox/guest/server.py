@@ -106,13 +106,13 @@ class Server:
             self._kill_all()
 
     def _serve(self) -> bool:
-        message = self._control.recv(1 << 12)
+        message = self._control.recv(1 << 12)  # there is only one request: a child
         if not message:
             return False
-        self._fork(ahead=json.loads(message)["fork"] == "ahead")
+        self._fork()
         return True
 
-    def _fork(self, *, ahead: bool) -> None:
+    def _fork(self) -> None:
         host_end, child_end = socket.socketpair()
         try:
             pid = os.fork()
@@ -122,7 +122,7 @@ class Server:
             child_end.close()
             return
         if pid == 0:
-            self._become_child(child_end, ahead)
+            self._become_child(child_end)
         child_end.close()
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = pid
@@ -130,14 +130,13 @@ class Server:
         socket.send_fds(self._control, [json.dumps({"child": pid}).encode()], [host_end.fileno(), pidfd])
         host_end.close()
 
-    def _become_child(self, channel: socket.socket, ahead: bool) -> None:
+    def _become_child(self, channel: socket.socket) -> None:
         """In the child: only the channel stays open, at a fixed number."""
         try:
             fd = channel.fileno()
             if fd != CHANNEL_FD:
                 os.dup2(fd, CHANNEL_FD)
-            idle = warm.rehearse if ahead else None
-            child.serve(CHANNEL_FD, lambda: self._prepared.confine_child(CHANNEL_FD), idle)
+            child.serve(CHANNEL_FD, lambda: self._prepared.confine_child(CHANNEL_FD), warm.rehearse)
         finally:
             os._exit(1)
 
