@@ -163,6 +163,13 @@ async def test_a_mistake_of_the_script_is_told_apart_from_one_of_the_client(turn
     assert caught.value.code == "script_error"
 
 
+async def test_a_program_that_is_too_long_is_a_mistake_of_the_script() -> None:
+    """Found before it is run, and told as such."""
+    with pytest.raises(openai.BadRequestError, match="The program cannot run") as caught:
+        await output(program("#" * 300_000), tools=[{"type": "programmatic_tool_calling"}])
+    assert caught.value.code == "script_error"
+
+
 async def test_then_is_said_at_every_later_turn() -> None:
     """For a conversation without an end."""
     async with in_process(ScriptedModel(say("first"), then=lambda r: say(f"turn {r.turn}"))) as client:

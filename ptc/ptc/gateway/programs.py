@@ -216,7 +216,10 @@ class HostedPrograms:
     ) -> _Running:
         stubs = [_stub(tool) for tool in tools]
         known = _header(header) if header is not None else None
-        execution = await self._sandbox.start(code, tools=stubs, header=known, clock="virtual")
+        try:
+            execution = await self._sandbox.start(code, tools=stubs, header=known, clock="virtual")
+        except ValueError as error:  # longer than the sandbox takes
+            raise Rejected(f"The program cannot run: {error}.", code="script_error") from error
         try:
             if known is not None:
                 known.check(execution.journal.header)
