@@ -123,9 +123,9 @@ class Conversation:
         include: Sequence[str] = (),
     ) -> None:
         if (conversation_id is not None) != (mode == "conversation"):
-            raise InvalidInput('a conversation id goes with mode="conversation", and only with it')
+            raise InvalidInput('conversation_id goes with history="conversation", and only with it')
         if previous_response_id is not None and mode != "previous_response":
-            raise InvalidInput('previous_response_id goes with mode="previous_response"')
+            raise InvalidInput('previous_response_id goes with history="previous_response"')
         self.mode: HistoryMode = mode
         self.state = State.RESTING
         self.history: list[JsonObject] = []
@@ -219,10 +219,13 @@ class Conversation:
         self.previous_response_id = None
         return True
 
-    def receive(self, response: Mapping[str, object]) -> tuple[Event, ...]:
+    def receive(self, response: object) -> tuple[Event, ...]:
         """Takes a response and says what it asks for. Raises RemoteProtocolError."""
         if self.state is not State.SENT:
             raise LocalProtocolError(f"no response is expected while {self.state.value}")
+        if not isinstance(response, Mapping):
+            self._step(Step.VIOLATED)
+            raise RemoteProtocolError(f"the response is a {type(response).__name__}, not an object")
         status = response.get("status") or "completed"
         if status in ("queued", "in_progress"):
             return self._still_running(response, str(status))

@@ -52,7 +52,8 @@ class Exchange:
         """Sends the conversation and says what came back. Raises EndpointError, RemoteProtocolError."""
         self._spent.requests += 1
         response = await self._ask_with_fallbacks(step)
-        await self._records.received(response)
+        if isinstance(response, dict):
+            await self._records.received(response)
         events = self._conversation.receive(response)
         while events and isinstance(events[0], StillRunning):
             self.programs_may_run |= step.programs == "hosted"

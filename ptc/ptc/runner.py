@@ -117,6 +117,10 @@ class Runner:
                 'background responses are stored by the service: set history="previous_response"'
             )
         entries, functions, has_programs_tool = _entries(tools)
+        if has_programs_tool and programs == "local":
+            raise ConfigurationError(
+                'the programs tool of the service goes with programs="hosted", not "local"'
+            )
         if has_programs_tool and programs is None:
             programs = "hosted"
         self._principal = principal

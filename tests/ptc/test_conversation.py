@@ -461,3 +461,79 @@ def answer_for(item: dict[str, Any]) -> dict[str, Any]:
     (pending,) = pending_of([item], whole=True)
     value: Any = {"image_url": "data:,"} if item["type"] == "computer_call" else "ok"
     return output_for(pending, Success(value), None)
+
+
+FIELDS = [
+    "call_id",
+    "name",
+    "arguments",
+    "caller",
+    "status",
+    "id",
+    "namespace",
+    "input",
+    "action",
+    "operation",
+    "code",
+    "result",
+    "fingerprint",
+    "role",
+    "content",
+    "phase",
+    "summary",
+    "encrypted_content",
+    "execution",
+    "tools",
+    "server_label",
+    "output",
+]
+
+
+def some_nonsense(random: Random, types: list[str], number: int) -> Any:
+    """An item of some type with fields of any kind."""
+    item: dict[str, Any] = {"type": random.choice([*types, "x_call", "x_output", None, 5])}
+    words = [
+        "c2",
+        "cp",
+        '{"x":1}',
+        by_program(),
+        None,
+        "completed",
+        "incomplete",
+        "assistant",
+        "final_answer",
+    ]
+    for field in FIELDS:
+        if random.random() < 0.6:
+            item[field] = random.choice([some_json(random), f"c{number}", f"c{number}", "client", *words])
+    return item if random.random() < 0.98 else some_json(random)
+
+
+def test_whatever_the_service_sends_it_is_taken_or_it_is_the_services_fault() -> None:
+    """No other error, and what was taken can be answered and sent back."""
+    types = sdk_item_types()
+    taken = 0
+    for seed in range(3000):
+        random = Random(seed)
+        conversation = started()
+        received: Any = response(*[{} for _ in range(0)])
+        received["output"] = [some_nonsense(random, types, n) for n in range(random.randint(0, 4))]
+        received["status"] = random.choice(
+            ["completed"] * 6 + ["incomplete", "failed", "queued", "new", None, 7]
+        )
+        for field in ("error", "incomplete_details", "usage", "id", "output"):
+            if random.random() < 0.1:
+                received[field] = some_json(random)
+        if random.random() < 0.02:
+            received = some_json(random)
+        try:
+            conversation.receive(received)
+        except RemoteProtocolError:
+            assert conversation.state is State.BROKEN, seed
+            continue
+        for call_id, call in conversation.pending.items():
+            conversation.answer(call_id, answer_for(call.item))
+        if conversation.state is State.READY:
+            json.dumps(conversation.request())
+        taken += 1
+    assert taken > 500

@@ -241,6 +241,10 @@ async def test_a_wait_that_is_too_long_is_not_waited() -> None:
         ({"tool_choice": "sometimes"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "name": "gone"}}, "'gone', which is not among the tools"),
         ({"background": True}, "background responses are stored"),
+        (
+            {"tools": [{"type": "programmatic_tool_calling"}], "programs": "local"},
+            'goes with programs="hosted"',
+        ),
     ],
 )
 def test_a_runner_that_cannot_work_is_refused_at_construction(options: dict[str, Any], what: str) -> None:
