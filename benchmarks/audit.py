@@ -43,7 +43,6 @@ PARAMETERS = {
     "additionalProperties": False,
 }
 CONTRACT = Contract(name="get_inventory", parameters=PARAMETERS, allowed_callers=("programmatic",))
-_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
 
 def main() -> list[Figure]:
@@ -144,7 +143,8 @@ def _encode_and_hash(lines: list[bytes]) -> Callable[[], float]:
     def once() -> float:
         began = time.perf_counter()
         for record in records:
-            hashlib.sha256(b"\0" + _encode(record).encode()).digest()
+            text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+            hashlib.sha256(text.encode()).digest()
         return (time.perf_counter() - began) / len(records) * 1e6
 
     return once

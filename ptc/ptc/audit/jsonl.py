@@ -113,12 +113,12 @@ class JsonLines:
         return End(tail[-1], tuple(tail), opened_seq, head["at"], cut)
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            written = self._files.write(self._fd, bytes(view) if len(view) < len(data) else data)
-            if written <= 0:
+        written = self._files.write(self._fd, data)
+        while written < len(data):
+            more = self._files.write(self._fd, data[written:])
+            if more <= 0:
                 raise OSError(errno.EIO, "nothing was written")
-            view = view[written:]
+            written += more
 
     def _cut_back(self) -> None:
         self._files.truncate(self._fd, self._size)

@@ -90,9 +90,7 @@ class Keeper:
         self._asked = True
 
     def written(self, entries: list[Entry]) -> bool:
-        add = self._frontier.add
-        for entry in entries:
-            add(entry.leaf)
+        self._frontier.extend([entry.leaf for entry in entries])
         self._since += len(entries)
         if self._unpublished:
             self._publish()

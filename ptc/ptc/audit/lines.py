@@ -58,6 +58,18 @@ class Parts:
     tool: str = ""
 
 
+def call_draft(
+    columns: Columns, content: str, middle: str, ending: str, start: int | None, tool: str
+) -> Draft:
+    """The same for a call, whose records are by far the most: `middle` is what its records share."""
+    begun = "" if start is None else f',"start":{start}'
+    return Draft(
+        f'{{"at":{columns.at},"content":{content}{middle}{ending}',
+        f'{begun},"tool":{tool},"type":"{columns.type}","v":{VERSION}}}',
+        columns,
+    )
+
+
 def draft(log: str, columns: Columns, parts: Parts) -> Draft:
     """`log` is the log's id; type and time come from the columns."""
     head = f'{{"at":{columns.at}'

@@ -11,12 +11,12 @@ import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ptc._version import __version__
-from ptc.audit.errors import AuditUnavailable, InvalidAuditConfig
+from ptc.audit.errors import AuditError, AuditUnavailable, InvalidAuditConfig
 from ptc.audit.files import Files, SystemFiles
 from ptc.audit.journals import Journals
 from ptc.audit.jsonl import JsonLines
@@ -36,6 +36,7 @@ from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Denied, Outcome
+from ptc_tools.settle import Done
 
 if TYPE_CHECKING:
     import os
@@ -90,6 +91,7 @@ class AuditLog:
             raise InvalidAuditConfig("sync is each, group or none; fail is closed or open; wait is above 0 s")
         self._levels = levels if isinstance(levels, Levels) else Levels.of(levels or "metadata")
         self._wait = wait
+        self._inline = sync == "none"
         self._clock = clock or _microseconds
         kind = suffix_kind(self.path)
         keyring = keys or Keyring.default()
@@ -145,30 +147,54 @@ class AuditLog:
 
     # ptc_tools.record.Recorder
 
-    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> Started:
-        """Durable when it returns. Raises AuditUnavailable: then the tool must not run."""
+    def started(
+        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
+    ) -> Coroutine[Any, Any, Started]:
+        """Durable when awaited. Raises AuditUnavailable: then the tool must not run."""
         token, record = self._records.started(call, contract, arguments, run)
-        if record is not None:
-            token.seq = await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+        if record is None:
+            return Done(token)
+        if not self._inline:
+            return self._start(token, record)
+        try:
+            token.seq = self._writer.write(record)
+        except AuditError as error:
+            return Done(error=error)
+        return Done(token)
+
+    async def _start(self, token: Started, record: Draft) -> Started:
+        token.seq = await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
         return token
 
-    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
-        """Durable when it returns. Raises AuditUnavailable: then the result must not be released."""
+    def finished(self, token: object, outcome: Outcome, duration_us: int) -> Coroutine[Any, Any, None]:
+        """Durable when awaited. Raises AuditUnavailable: then the result must not be released."""
         assert isinstance(token, Started)
         record = self._records.finished(token, outcome, duration_us)
-        if record is not None:
-            await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+        return Done(None) if record is None else self._write(record)
 
-    async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
-        record = self._records.denied(call, contract, outcome, run)
+    def denied(
+        self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext
+    ) -> Coroutine[Any, Any, None]:
+        """Durable when awaited: also at level `none`."""
+        return self._write(self._records.denied(call, contract, outcome, run))
+
+    def _write(self, record: Draft) -> Coroutine[Any, Any, None]:
+        if not self._inline:
+            return self._wait_for(record)
+        try:
+            self._writer.write(record)
+        except AuditError as error:
+            return Done(error=error)
+        return Done(None)
+
+    async def _wait_for(self, record: Draft) -> None:
         await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
 
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
         """Durable when it returns. The `replay` of a program goes into its journal, never into a record."""
         if "replay" in data:
             data = await self._with_journal(type, data, run)
-        record = self._records.event(type, data, run)
-        await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+        await self._write(self._records.event(type, data, run))
 
     async def _with_journal(self, type: str, data: JsonObject, run: RunContext) -> JsonObject:
         data = dict(data)

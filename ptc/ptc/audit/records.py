@@ -16,20 +16,21 @@ from typing import Final
 
 from ptc.audit.events import EXPOSURES, Exposure
 from ptc.audit.keys import Key
-from ptc.audit.lines import Columns, Draft, Parts, draft
+from ptc.audit.lines import Columns, Draft, Parts, call_draft, draft
 from ptc.audit.policy import RANK, Level, Levels
 from ptc.audit.redact import Redactor
 from ptc.audit.runs import Runs, RunState
 from ptc.audit.sensitive import NOTHING, Sensitivity
 from ptc.audit.values import (
+    TYPE_PREFIX,
     Unencodable,
     bounded,
     canonical,
     canonical_text,
     comparable,
-    json_type,
     quoted,
     quoted_name,
+    type_prefix,
 )
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
@@ -48,8 +49,7 @@ class Started:
 
     level: Level
     tool: _ToolParts
-    identity: str
-    origin: str
+    middle: str
     columns: Columns
     seq: int | None = None
     uncounted: bool = False
@@ -95,42 +95,47 @@ class Records:
         if level == "none":
             with self._counting:
                 self._uncounted[tool.name] += 1
-            return Started(level, tool, "", "", _NO_COLUMNS, uncounted=True), None
-        identity = state.identity(call.call_id)
-        origin = _origin(call, state)
-        text, digest = self._content("arguments", arguments, level, "request", tool.arguments)
+            return Started(level, tool, "", _NO_COLUMNS, uncounted=True), None
+        shown, digest = self._content(arguments, level, "request", tool.arguments)
         columns = Columns(
             self._clock(), "tool.started", bounded(run.run_id), tool.name, call.caller.kind, None, digest
         )
-        content = f'{{{text},"level":"{level}"}}'
-        parts = Parts(content=content, identity=identity, origin=origin, tool=tool.text)
-        return Started(level, tool, identity, origin, columns), draft(self._log, columns, parts)
+        content = f'{{"arguments":{shown},"arguments_digest":"{digest}","level":"{level}"}}'
+        middle = (
+            f',"identity":{state.identity(call.call_id)},"log":"{self._log}","origin":{_origin(call, state)}'
+        )
+        record = call_draft(columns, content, middle, "", None, tool.text)
+        return Started(level, tool, middle, columns), record
 
     def finished(self, token: Started, outcome: Outcome, duration_us: int) -> Draft | None:
         if token.uncounted:
             return None
         tool = token.tool
         if isinstance(outcome, Success):
-            text, _ = self._content("result", outcome.value, token.level, "full", tool.result)
-            content = f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}",{text}}}'
-            ending = f'{{"duration_us":{int(duration_us)},"status":"success"}}'
+            shown, digest = self._content(outcome.value, token.level, "full", tool.result)
+            content = (
+                f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}",'
+                f'"result":{shown},"result_digest":"{digest}"}}'
+            )
+            ending = f',"outcome":{{"duration_us":{int(duration_us)},"status":"success"}}'
         else:
             shown = self._shown_text(outcome.message, token.level, "full")
             content = f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}","message":{shown}}}'
             ending = (
-                f'{{"code":{quoted_name(outcome.code)},"duration_us":{int(duration_us)},'
+                f',"outcome":{{"code":{quoted_name(outcome.code)},"duration_us":{int(duration_us)},'
                 f'"status":"{outcome.status}"}}'
             )
-        columns = token.columns._replace(at=self._clock(), type="tool.finished", status=outcome.status)
-        parts = Parts(
-            content=content,
-            identity=token.identity,
-            origin=token.origin,
-            outcome=ending,
-            start=token.seq,
-            tool=tool.text,
+        begun = token.columns
+        columns = Columns(
+            self._clock(),
+            "tool.finished",
+            begun.run,
+            begun.tool,
+            begun.caller,
+            outcome.status,
+            begun.arguments,
         )
-        return draft(self._log, columns, parts)
+        return call_draft(columns, content, token.middle, ending, token.seq, tool.text)
 
     def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> Draft:
         """Refusals are recorded whatever the level; `none` leaves out what `metadata` would."""
@@ -145,15 +150,15 @@ class Records:
         arguments = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
         if isinstance(arguments, str) and sensitivity is not NOTHING:
             # Not parsed, so its secret parts cannot be told from the others: none of it is shown.
-            shown, digest = self._content("arguments", arguments, "metadata", "request", sensitivity)
+            shown, digest = self._content(arguments, "metadata", "request", sensitivity)
         else:
-            shown, digest = self._content("arguments", arguments, level, "request", sensitivity)
+            shown, digest = self._content(arguments, level, "request", sensitivity)
         message = self._shown_text(outcome.message, level, "request")
         columns = Columns(
             self._clock(), "tool.denied", bounded(run.run_id), name, call.caller.kind, "denied", digest
         )
         parts = Parts(
-            content=f'{{{shown},"level":"{level}","message":{message}}}',
+            content=f'{{"arguments":{shown},"arguments_digest":"{digest}","level":"{level}","message":{message}}}',
             identity=state.identity(call.call_id),
             origin=_origin(call, state),
             outcome=f'{{"code":{quoted_name(outcome.code)},"status":"denied"}}',
@@ -230,22 +235,21 @@ class Records:
     # Content.
 
     def _content(
-        self, name: str, value: JsonValue, level: Level, needed: Level, sensitivity: Sensitivity
+        self, value: JsonValue, level: Level, needed: Level, sensitivity: Sensitivity
     ) -> tuple[str, str]:
-        """`"NAME":…,"NAME_digest":…` as JSON text, and the digest."""
+        """The value as the level shows it, as JSON text, and its digest."""
         try:
-            text = canonical_text(value)
-            if isinstance(value, float) and value.is_integer():
+            if isinstance(value, float):
+                data = canonical(value)
                 digest = self._key.digest(value)
             else:
-                digest = self._key.digest_of(json_type(value).encode() + b"\0" + text.encode())
+                data = canonical_text(value).encode()
+                digest = self._key.digest_of((TYPE_PREFIX.get(type(value)) or type_prefix(value)) + data)
             if RANK[level] < RANK[needed]:
-                shown = _left_out("level", len(text.encode()))
-            else:
-                shown = _bounded_content(canonical_text(self._redactor.shown(value, sensitivity)))
+                return f'{{"$redacted":"level","bytes":{len(data)}}}', digest
+            return _bounded_content(canonical_text(self._redactor.shown(value, sensitivity))), digest
         except Unencodable:
-            shown, digest = _left_out("unencodable", 0), ""
-        return f'"{name}":{shown},"{name}_digest":"{digest}"', digest
+            return _left_out("unencodable", 0), ""
 
     def _shown_text(self, text: str, level: Level, needed: Level) -> str:
         if RANK[level] < RANK[needed]:

@@ -75,7 +75,18 @@ def comparable(value: JsonValue) -> bytes:
     """What a keyed digest is taken over: the type, a zero byte, the canonical value; 1.0 counts as 1."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return json_type(value).encode() + b"\0" + canonical(value)
+    return type_prefix(value) + canonical(value)
+
+
+def type_prefix(value: object) -> bytes:
+    """What a digest begins with: the type, so that 1 and "1" have different ones."""
+    return json_type(value).encode() + b"\0"
+
+
+TYPE_PREFIX: Final[dict[type, bytes]] = {
+    type(example): type_prefix(example) for example in (dict[str, str](), list[str](), "", 0, True, None)
+}
+"""`type_prefix` by Python type, for the types that JSON is made of."""
 
 
 def _is_utf8(text: str) -> bool:

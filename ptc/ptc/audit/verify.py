@@ -7,12 +7,13 @@ Verification needs no secret: a verifier key is public. It never repairs anythin
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+from pydantic_core import from_json
 
 from ptc.audit.errors import AuditKeyError
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
@@ -152,7 +153,7 @@ class _Check:
 
     def line(self, line: Line) -> None:
         try:
-            self._judge(line, json.loads(line.data))
+            self._judge(line, from_json(line.data, allow_inf_nan=False, cache_strings="keys"))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Whatever stands there: a verifier that stops at it would be the attacker's friend.
             self._find("tampered", "this is no record: damaged, or overwritten", line)
@@ -344,9 +345,7 @@ class _Check:
 
     def _root(self) -> bytes:
         assert self._frontier is not None
-        add = self._frontier.add
-        for leaf in self._leaves:
-            add(leaf)
+        self._frontier.extend(self._leaves)
         self._leaves = []
         return self._frontier.root()
 

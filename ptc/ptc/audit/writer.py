@@ -8,6 +8,7 @@ decides when the circuit opens (nothing is accepted) and closes again; it never 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import sqlite3
 import threading
@@ -129,13 +130,16 @@ class Writer:
         self._clock = clock
         self._queue: list[Job] = []
         self._busy: list[Job] = []
-        self._wake = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
         self._writing = threading.RLock()
         self._idle = False
         self._blocked: str | None = None
         self._losses = Losses()
         self._counting = threading.Lock()
         self._closing = False
+        self._some_expired = False
+        self._last_swept: asyncio.AbstractEventLoop | None = None
         self._swept: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._thread = threading.Thread(target=self._run, name="ptc-audit", daemon=True)
         self._thread.start()
@@ -149,21 +153,39 @@ class Writer:
         """Name of the error that keeps the log from writing; None while it works."""
         return self._blocked
 
-    async def submit(self, record: Draft, loop: asyncio.AbstractEventLoop, wait: float) -> int | None:
-        """The record's sequence number once it is durable; None where fail=open lost it.
+    def submit(
+        self, record: Draft, loop: asyncio.AbstractEventLoop, wait: float
+    ) -> asyncio.Future[int | None]:
+        """A future of the record's sequence number, done once it is durable; None where fail=open lost it.
 
         Raises AuditUnavailable when it is not durable after `wait` seconds or the log is blocked.
         """
         if (self._blocked is not None or self._closing) and self._is_refused(record):
-            return None
-        if self._sync == "none":
-            return self._write_inline(record)
+            lost: asyncio.Future[int | None] = loop.create_future()
+            lost.set_result(None)
+            return lost
         waiter = AsyncWaiter(loop, time.monotonic() + wait)
         self._enqueue((record, waiter))
-        if loop not in self._swept:
-            self._swept.add(loop)
-            loop.call_later(wait, self._sweep, loop, wait)
-        return await waiter.future
+        if loop is not self._last_swept:
+            self._last_swept = loop
+            if loop not in self._swept:
+                self._swept.add(loop)
+                loop.call_later(wait, self._sweep, loop, wait)
+        return waiter.future
+
+    def write(self, record: Draft) -> int | None:
+        """Writes with the caller's own hands (`sync="none"`): no thread, no waiting. Raises as `submit` does."""
+        if (self._blocked is not None or self._closing) and self._is_refused(record):
+            return None
+        waiter = InlineWaiter()
+        with self._writing:
+            due = self._commit_group([(record, waiter)])
+        if due:
+            with self._wake:
+                self._wake.notify()
+        if isinstance(waiter.result, AuditUnavailable):
+            raise waiter.result
+        return waiter.result
 
     def submit_blocking(self, record: Draft, timeout: float | None = None) -> int | None:
         """The same for a thread. `timeout` in seconds."""
@@ -204,6 +226,7 @@ class Writer:
             loop.call_later(min(wait, 0.1), self._sweep, loop, wait)
         else:
             self._swept.discard(loop)
+            self._last_swept = None
 
     def _expire(self, loop: asyncio.AbstractEventLoop) -> bool:
         now = time.monotonic()
@@ -215,7 +238,7 @@ class Writer:
                 if waiter.deadline > now:
                     waiting = True
                     continue
-                waiter.expired = True
+                waiter.expired = self._some_expired = True
                 self._block("timeout")
                 if self._fail == "open":
                     waiter.future.set_result(None)
@@ -226,7 +249,7 @@ class Writer:
     # The writer's thread.
 
     def _enqueue(self, job: Job) -> None:
-        with self._wake:
+        with self._lock:
             if self._closing:
                 raise AuditClosed("the audit log is closed")
             self._queue.append(job)
@@ -268,17 +291,6 @@ class Writer:
         if self._blocked is None:
             self._do_due()
 
-    def _write_inline(self, record: Draft) -> int | None:
-        waiter = InlineWaiter()
-        with self._writing:
-            due = self._commit_group([(record, waiter)])
-        if due:
-            with self._wake:
-                self._wake.notify()
-        if isinstance(waiter.result, AuditUnavailable):
-            raise waiter.result
-        return waiter.result
-
     def _do_due(self) -> None:
         while self._blocked is None:
             try:
@@ -302,7 +314,8 @@ class Writer:
         if self._blocked is not None:
             self._fail_jobs(jobs, self._blocked)
             return False
-        jobs = self._without_expired(jobs)
+        if self._some_expired:
+            jobs = self._without_expired(jobs)
         seq, prev = self._place.seq, self._place.prev
         entries: list[Entry] = []
         for record, _ in jobs:
@@ -323,6 +336,7 @@ class Writer:
 
     def _without_expired(self, jobs: list[Job]) -> list[Job]:
         """A call that was already refused for waiting too long did not run: its start is not written."""
+        self._some_expired = False
         kept: list[Job] = []
         for record, waiter in jobs:
             if isinstance(waiter, AsyncWaiter) and waiter.expired and record.columns.type == "tool.started":
@@ -428,6 +442,18 @@ def _unavailable(name: str) -> AuditUnavailable:
 
 def _tell(jobs: list[Job], result: list[int] | list[None] | AuditUnavailable) -> None:
     """Answers the waiters of a group: once for each event loop, not once for each waiter."""
+    if len(jobs) == 1:
+        waiter = jobs[0][1]
+        if isinstance(waiter, (InlineWaiter, ThreadWaiter)):
+            waiter.settle(result if isinstance(result, AuditUnavailable) else result[0])
+            return
+    first = jobs[0][1] if jobs else None
+    if isinstance(first, AsyncWaiter) and all(
+        type(waiter) is AsyncWaiter and waiter.loop is first.loop for _, waiter in jobs
+    ):
+        with contextlib.suppress(RuntimeError):  # that loop is closed: its tasks are gone, the records stay
+            first.loop.call_soon_threadsafe(_wake_jobs, jobs, result)
+        return
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AsyncWaiter, int]]] = {}
     for index, (_, waiter) in enumerate(jobs):
         if isinstance(waiter, AsyncWaiter):
@@ -439,6 +465,19 @@ def _tell(jobs: list[Job], result: list[int] | list[None] | AuditUnavailable) ->
             loop.call_soon_threadsafe(_wake_all, waiters, result)
         except RuntimeError:
             continue  # that loop is closed: its tasks are gone, the records stay
+
+
+def _wake_jobs(jobs: list[Job], result: list[int] | list[None] | AuditUnavailable) -> None:
+    """The usual case: all of a group wait on the loop that this runs on."""
+    for index, (_, waiter) in enumerate(jobs):
+        assert isinstance(waiter, AsyncWaiter)
+        future = waiter.future
+        if future.done():
+            continue  # given up meanwhile: cancelled, or its time was over
+        if isinstance(result, AuditUnavailable):
+            future.set_exception(result)
+        else:
+            future.set_result(result[index])
 
 
 def _wake_all(
