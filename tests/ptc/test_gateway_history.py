@@ -291,6 +291,14 @@ def test_a_call_of_a_tool_in_a_namespace_keeps_its_namespace() -> None:
     assert read([USER, {**call, "namespace": "records"}, output]).open_programs == ()
 
 
+def test_messages_without_ids_still_tell_the_turn() -> None:
+    """Clients that keep the text alone go on where they are, and do not begin again."""
+    said = {"role": "assistant", "content": "Hello."}
+    assert read([USER, said]).next_turn == 1
+    assert read([USER, said, said, USER, said, USER]).next_turn == 2
+    assert read([*history(), program_output(), said, USER]).next_turn == 2
+
+
 # --- reasoning ------------------------------------------------------------------------------------------
 
 

@@ -198,7 +198,12 @@ class _Reader:
     def _note_turn(self, item: JsonObject) -> None:
         place = place_of(item.get("id"))
         turns = [place.turn if place else None, turn_of_call(item.get("call_id"))]
-        self.next_turn = max(self.next_turn, *(turn + 1 for turn in turns if turn is not None), 0)
+        known = [turn + 1 for turn in turns if turn is not None]
+        if not known and item.get("role") == "assistant":
+            # A client may send a message back without its id; each group of them was a turn.
+            after_another = self.previous is not None and self.previous.get("role") == "assistant"
+            known = [self.next_turn if after_another else self.next_turn + 1]
+        self.next_turn = max(self.next_turn, *known, 0)
 
     def _message(self, item: JsonObject, where: str) -> None:
         assistant = item["role"] == "assistant"
