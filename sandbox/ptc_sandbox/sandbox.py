@@ -107,7 +107,7 @@ class Sandbox:
         context = run or RunContext(run_id=f"run_{token_hex(16)}")
         recording = Recording(recorder, context, caller_id or f"program_{token_hex(16)}")
         path = invoke or Invoker(catalog, recorder=recorder).invoke
-        serving = Serving(path, recording, self.limits.calls_in_flight)
+        serving = Serving(path, catalog, recording, self.limits.calls_in_flight)
         program = self._program(code, stubs, journal, header, "real")
         context.programs.open(recording.caller_id)
         try:

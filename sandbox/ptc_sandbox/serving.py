@@ -13,8 +13,12 @@ from ptc_sandbox.execution import CallCancelled, CallRequested, ChangeRefused, E
 from ptc_sandbox.recording import MAX_REFUSALS, Recording
 from ptc_sandbox.result import ProgramCall, ProgramResult
 from ptc_tools.call import Call, Program
+from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext
 from ptc_tools.outcome import Outcome
+
+_GRACE_SECONDS = 5.0
+"""For calls that may change something and still run when their program is over."""
 
 Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 
@@ -22,8 +26,9 @@ Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 class Serving:
     """Takes the events of one execution and answers its calls through `invoke`."""
 
-    def __init__(self, invoke: Invoke, recording: Recording, in_flight: int) -> None:
+    def __init__(self, invoke: Invoke, catalog: Catalog, recording: Recording, in_flight: int) -> None:
         self._invoke = invoke
+        self._catalog = catalog
         self._recording = recording
         self._run = recording.run
         self.caller_id = recording.caller_id
@@ -93,11 +98,20 @@ class Serving:
         self._records[number] = replace(record, outcome=outcome, duration_us=duration)
 
     def _cancel(self, number: int) -> None:
-        """The program gave the call up: one that waits is forgotten, one that runs is cancelled."""
+        """The program gave the call up: one that waits is forgotten, a read is cancelled, others finish.
+
+        What may have changed something outside is not broken off half way; its outcome is recorded, and the
+        program is not told any more.
+        """
         self._queue = deque(call for call in self._queue if call.number != number)
         task = self._tasks.get(number)
-        if task is not None:
+        if task is not None and self._only_reads(self._records[number]):
             task.cancel()
+
+    def _only_reads(self, record: ProgramCall) -> bool:
+        """Whether the tool says that it changes nothing. One that does not say may."""
+        tool = self._catalog.resolve(record.namespace, record.name)
+        return tool is not None and tool.contract.effects == "read"
 
     async def until_end(self, execution: Execution) -> ProgramResult:
         """Wait for the end; then no call of the program is left running."""
@@ -105,6 +119,8 @@ class Serving:
             result = await execution.ended
         except asyncio.CancelledError:
             execution.kill("cancelled", "the run was cancelled")
+            for task in tuple(self._tasks.values()):
+                task.cancel()
             raise
         finally:
             await self._settle()
@@ -117,9 +133,17 @@ class Serving:
         return result
 
     async def _settle(self) -> None:
-        """Calls that still run are cancelled, and waited for: their records are closed when this returns."""
+        """No call goes on when this returns, and the record of each is closed.
+
+        Reads are cancelled at once; what may change something gets a moment to finish first.
+        """
+        for number, task in tuple(self._tasks.items()):
+            if self._only_reads(self._records[number]):
+                task.cancel()
         tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            _, late = await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)

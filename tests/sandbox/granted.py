@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptc_tools.contract import Effects
 from ptc_tools.tool import AnyTool, define_tool
 
 INTEGER = {"type": "integer"}
 
 
-def programmatic(name: str, properties: dict[str, Any], function: Any, output: dict[str, Any]) -> AnyTool:
+def programmatic(
+    name: str,
+    properties: dict[str, Any],
+    function: Any,
+    output: dict[str, Any],
+    effects: Effects | None = None,
+) -> AnyTool:
     """A raw tool for programs: every property required, nothing else taken."""
     parameters = {
         "type": "object",
@@ -25,7 +32,7 @@ def programmatic(name: str, properties: dict[str, Any], function: Any, output: d
         "allowed_callers": ["programmatic"],
         "output_schema": output,
     }
-    return define_tool(definition, function)
+    return define_tool(definition, function, effects=effects)
 
 
 async def get(i: int) -> int:

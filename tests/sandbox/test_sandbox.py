@@ -218,7 +218,7 @@ async def test_a_limit_ends_the_program(limits: Limits, code: str, status: str) 
         return i
 
     async with Sandbox(limits=limits) as box:
-        result = await box.run(code, tools=[programmatic("get", {"i": INTEGER}, get, INTEGER)])
+        result = await box.run(code, tools=[programmatic("get", {"i": INTEGER}, get, INTEGER, "read")])
     assert result.status == status
     assert result.error is not None
     assert result.evidence
@@ -235,7 +235,7 @@ async def test_the_time_limit_says_what_the_program_waited_for() -> None:
 
     async with Sandbox(limits=Limits(wall_seconds=0.4)) as box:
         result = await box.run(
-            "print('x')\nawait slow(i=1)", tools=[programmatic("slow", {"i": INTEGER}, slow, INTEGER)]
+            "print('x')\nawait slow(i=1)", tools=[programmatic("slow", {"i": INTEGER}, slow, INTEGER, "read")]
         )
         outcomes = [call.outcome for call in result.calls]
         busy = await box.run("print('x')\nwhile True: pass")
@@ -317,9 +317,35 @@ async def test_a_cancelled_await_tells_the_host_and_a_late_answer_is_dropped(san
         "import asyncio\ntry:\n    await asyncio.wait_for(slow(i=1), 0.01)\nexcept asyncio.TimeoutError:\n    pass\n"
         "await get(i=2)"
     )
-    result = await sandbox.run(code, tools=[*TOOLS, programmatic("slow", {"i": INTEGER}, slow, INTEGER)])
+    tool = programmatic("slow", {"i": INTEGER}, slow, INTEGER, effects="read")
+    result = await sandbox.run(code, tools=[*TOOLS, tool])
     assert result.value == 2
     await asyncio.wait_for(cancelled.wait(), 5)
+
+
+async def test_a_write_that_the_program_gave_up_finishes(sandbox: Sandbox) -> None:
+    """What changes something outside is not broken off half way, also when the program is over meanwhile."""
+    may_finish, finished = asyncio.Event(), asyncio.Event()
+
+    async def transfer(i: int) -> int:
+        await may_finish.wait()
+        finished.set()
+        return i
+
+    def done() -> bool:
+        """Called by the program after it gave the transfer up."""
+        may_finish.set()
+        return finished.is_set()
+
+    code = (
+        "import asyncio\ntry:\n    await asyncio.wait_for(transfer(i=1), 0.01)\nexcept asyncio.TimeoutError:\n    pass\n"
+        "await done()"
+    )
+    tool = programmatic("transfer", {"i": INTEGER}, transfer, INTEGER, effects="write")
+    result = await sandbox.run(code, tools=[tool, done])
+    assert result.value is False
+    assert finished.is_set()
+    assert [call.outcome for call in result.calls] == [Success(1), Success(False)]
 
 
 async def test_host_control_flow_passes_through(sandbox: Sandbox) -> None:
@@ -413,7 +439,7 @@ async def test_tasks_left_over_are_cancelled_with_the_program(sandbox: Sandbox) 
         await asyncio.Event().wait()
         return i
 
-    result = await sandbox.run(code, tools=[programmatic("slow", {"i": INTEGER}, slow, INTEGER)])
+    result = await sandbox.run(code, tools=[programmatic("slow", {"i": INTEGER}, slow, INTEGER, "read")])
     assert result.value == "done"
 
 

@@ -8,6 +8,7 @@ for a program.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import resource
 import signal
@@ -24,13 +25,14 @@ _LAST_DESCRIPTOR: Final = 0xFFFF_FFFF
 class Prepared:
     """Everything about confining that can be computed ahead. Make it in the fork server, after preloading.
 
-    Making it empties the calling process's capability bounding set, which children inherit. LayerUnavailable
-    when a required layer cannot be had.
+    Making it takes from the calling process what no child may inherit and the server does not need: groups, the
+    capability bounding set, limits such as those on core files. LayerUnavailable when a required layer cannot
+    be had.
     """
 
     def __init__(self, confinement: Confinement, resources: Resources, entered: Entered) -> None:
         self._confinement: Final = confinement
-        self._entered: Final = entered
+        self._entered = entered
         self._server: Final = os.getpid()
         self.reports: Final[list[LayerReport]] = []
         """One for each layer that a child puts in place, in the order of `confine_child`."""
@@ -77,6 +79,14 @@ class Prepared:
                 LayerReport(layer, self._confinement.want(layer), False, str(error), advice)
             ) from error
 
+    def settle(self) -> None:
+        """Leave the file system for the empty root, if there is one: the calling process can open no file any more.
+
+        Optional: the last act of a fork server before it forks, which spares each child the same.
+        """
+        namespaces.take_empty_root(self._entered)
+        self._entered = dataclasses.replace(self._entered, root_fd=None)
+
     def close(self) -> None:
         """Release what this object holds in the fork server."""
         if self._ruleset is not None:
@@ -111,8 +121,6 @@ class Prepared:
             return None
         try:
             plan = privileges.plan(self._confinement.uid)
-            if kernel.holds_capabilities(kernel.CAP_SETPCAP):
-                privileges.empty_bounding_set()
         except OSError as error:
             self._note(
                 "user",
@@ -129,6 +137,7 @@ class Prepared:
                 "run the host as an ordinary user, or give it those two capabilities",
             )
             return None
+        privileges.shed(plan)
         self._note("user", True, plan.evidence)
         return plan
 
@@ -170,6 +179,7 @@ class Prepared:
             self._note("rlimits", False, "off")
             return ()
         limits = rlimits.plan(resources)
+        rlimits.apply_to_server()
         data = {which: soft for which, soft, _ in limits}[resource.RLIMIT_DATA]
         self._note(
             "rlimits",

@@ -101,17 +101,23 @@ def _may_set_groups() -> bool:
 
 
 def become(plan: UserPlan) -> None:
-    """Change ids for good. Groups first: without the capability they could not be changed any more."""
+    """Change ids for good; the groups went with `shed`."""
     uid = plan.uid()
     if uid is None:
         return
-    if plan.clear_groups:
-        os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
 
 
-def empty_bounding_set() -> None:
+def shed(plan: UserPlan) -> None:
+    """In the fork server, once: lose what no child may inherit and the server does not need."""
+    if plan.changes_ids and plan.clear_groups:
+        os.setgroups([])
+    if kernel.holds_capabilities(kernel.CAP_SETPCAP):
+        _empty_bounding_set()
+
+
+def _empty_bounding_set() -> None:
     """No program run from here on can have a capability, whatever its file says. Needs CAP_SETPCAP."""
     capability = 0
     while True:

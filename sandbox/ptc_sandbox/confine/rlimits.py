@@ -17,16 +17,20 @@ from ptc_sandbox.confine.levels import Resources
 _SHARED_SLACK: Final = 64 * 1024 * 1024
 """Address space beyond RLIMIT_DATA: stack growth and mappings that cost no memory."""
 
-_NOTHING: Final = (
+_NOTHING_EVER: Final = (
     resource.RLIMIT_CORE,  # no image of the process on disk
-    resource.RLIMIT_FSIZE,  # no byte into any file, were one open
-    resource.RLIMIT_NPROC,  # no process, no thread (root ignores this one: hence the uid drop)
-    resource.RLIMIT_NOFILE,  # no further descriptor; the channel is open already
     resource.RLIMIT_MEMLOCK,
     resource.RLIMIT_MSGQUEUE,
     resource.RLIMIT_SIGPENDING,
     resource.RLIMIT_NICE,
     resource.RLIMIT_RTPRIO,
+)
+"""What the fork server does not need either: set there, once, and inherited."""
+
+_NOTHING_MORE: Final = (
+    resource.RLIMIT_FSIZE,  # no byte into any file, were one open (the server's own output may be a file)
+    resource.RLIMIT_NPROC,  # no process, no thread (root ignores this one: hence the uid drop)
+    resource.RLIMIT_NOFILE,  # no further descriptor; the channel is open already
 )
 
 Limit = tuple[int, int, int]
@@ -45,7 +49,7 @@ def plan(resources: Resources) -> tuple[Limit, ...]:
     mapped."""
     size, data = mapped()
     cpu = math.ceil(resources.cpu_s)
-    wanted = [(which, 0, 0) for which in _NOTHING]
+    wanted = [(which, 0, 0) for which in _NOTHING_MORE]
     wanted += [
         # DATA counts private memory, what a program can really fill; AS bounds the rest.
         (resource.RLIMIT_DATA, data + resources.memory, data + resources.memory),
@@ -64,8 +68,14 @@ def _within(which: int, soft: int, hard: int) -> tuple[int, int]:
     return min(soft, ceiling), min(hard, ceiling)
 
 
-def apply(limits: tuple[Limit, ...]) -> None:
-    """Set them. A write to a file must fail, not kill: SIGXFSZ is ignored before RLIMIT_FSIZE bites."""
+def apply_to_server() -> None:
+    """Set what children inherit. A write to a file must fail, not kill, so SIGXFSZ is ignored."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    for which in _NOTHING_EVER:
+        resource.setrlimit(which, (0, 0))
+
+
+def apply(limits: tuple[Limit, ...]) -> None:
+    """Set the rest in the child."""
     for which, soft, hard in limits:
         resource.setrlimit(which, (soft, hard))
