@@ -42,3 +42,16 @@ def test_the_script_of_the_page_on_the_peer_is_one() -> None:
     names: dict[str, Any] = {}
     exec(blocks("peer.md", "Scripts")[0], names)
     assert len(names["model"].turns) == 2
+
+
+def test_every_link_between_our_pages_leads_somewhere() -> None:
+    """A page that was renamed must not be missed by its readers."""
+    root = DOCS.parent
+    pages = [*root.glob("*.md"), *DOCS.glob("*.md"), *root.glob("samples/*.md")]
+    links = [
+        (page.relative_to(root), link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    ]
+    assert links
+    assert [(page, link) for page, link in links if not (root / page.parent / link).exists()] == []
