@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ptc.audit.keeper import Checkpoints, Rotation
     from ptc.audit.keys import Keyring
     from ptc.audit.log import AuditLog
+    from ptc.audit.otel import TracedRecorder
     from ptc.audit.policy import Level, Levels, Rule
     from ptc.audit.redact import Detector, Redaction, Sensitive
 
@@ -41,6 +42,7 @@ _HOME = {
     "keeper": ("Checkpoints", "Rotation"),
     "keys": ("Keyring",),
     "log": ("AuditLog",),
+    "otel": ("TracedRecorder",),
     "policy": ("Level", "Levels", "Rule"),
     "redact": ("Detector", "Redaction", "Sensitive"),
 }
@@ -69,6 +71,7 @@ __all__ = [
     "Rotation",
     "Rule",
     "Sensitive",
+    "TracedRecorder",
 ]
 
 

@@ -1,0 +1,169 @@
+"""Projects what is recorded to OpenTelemetry: a span for each program and, under it, one for each call.
+
+Spans are sampled and may be lost, so they are never the audit record: a `TracedRecorder` stands around one
+and adds nothing to when a call may run. Content goes into spans only where the application asks for it.
+Needs `opentelemetry-api`, which is not among this package's own requirements.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from ptc.audit import genai
+from ptc.audit.errors import InvalidAuditConfig
+from ptc_tools.call import Call, JsonObject, JsonValue, Program
+from ptc_tools.context import RunContext
+from ptc_tools.contract import Contract
+from ptc_tools.outcome import Denied, Outcome, Success
+from ptc_tools.record import Recorder
+
+MAX_OPEN: Final = 10_000
+MAX_CONTENT: Final = 8_192
+
+
+class Span(Protocol):
+    """What is used of an OpenTelemetry span."""
+
+    def set_attribute(self, key: str, value: Any) -> None: ...
+
+    def set_status(self, status: Any, description: str | None = None) -> None: ...
+
+    def end(self, end_time: int | None = None) -> None: ...
+
+
+class Tracer(Protocol):
+    """What is used of an OpenTelemetry tracer."""
+
+    def start_span(self, name: str, context: Any = None, *, attributes: Any = None) -> Any: ...
+
+
+@dataclass(slots=True)
+class _Token:
+    inner: object
+    span: Span
+
+
+class TracedRecorder:
+    """A recorder that makes spans and passes everything on to another recorder, first.
+
+        runner = ptc.Runner(..., audit=TracedRecorder(log))
+
+    `content=True` puts arguments, results and program text into spans, unredacted: telemetry is then as
+    sensitive as they are. Raises InvalidAuditConfig where `opentelemetry-api` is not installed.
+    """
+
+    def __init__(
+        self, recorder: Recorder | None = None, *, tracer: Tracer | None = None, content: bool = False
+    ) -> None:
+        try:
+            self._trace = import_module("opentelemetry.trace")
+        except ModuleNotFoundError:
+            raise InvalidAuditConfig("spans need OpenTelemetry: pip install opentelemetry-api") from None
+        self._recorder = recorder
+        self._tracer: Tracer = tracer or self._trace.get_tracer("ptc")
+        self._content = content
+        self._programs: OrderedDict[tuple[str, str], Span] = OrderedDict()
+        self._calls: OrderedDict[tuple[str, str], Span] = OrderedDict()
+
+    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
+        """The record first: a span never stands for a call that was not recorded."""
+        inner = None
+        if self._recorder is not None:
+            inner = await self._recorder.started(call, contract, arguments, run)
+        span = self._call_span(call, run)
+        if self._content:
+            span.set_attribute(genai.TOOL_ARGUMENTS, _text(arguments))
+        _keep(self._calls, (run.run_id, call.call_id), span)
+        return _Token(inner, span)
+
+    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+        assert isinstance(token, _Token)
+        try:
+            if self._recorder is not None:
+                await self._recorder.finished(token.inner, outcome, duration_us)
+        finally:
+            self._end(token.span, outcome)
+
+    async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
+        if self._recorder is not None:
+            await self._recorder.denied(call, contract, outcome, run)
+        self._end(self._call_span(call, run), outcome)
+
+    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        if self._recorder is not None:
+            await self._recorder.event(type, data, run)
+        key = (run.run_id, str(data.get("call_id")))
+        if type == "program.started":
+            _keep(self._programs, key, self._program_span(data, run))
+        elif type == "program.finished":
+            span = self._programs.pop(key, None)
+            if span is not None:
+                span.set_attribute(genai.PROGRAM_STATUS, str(data.get("status")))
+                if data.get("status") != "completed":
+                    span.set_status(self._error(), str(data.get("status")))
+                span.end()
+
+    def _program_span(self, data: JsonObject, run: RunContext) -> Span:
+        call_id = str(data.get("call_id"))
+        attributes = {
+            genai.OPERATION: genai.EXECUTE_PROGRAM,
+            genai.PROGRAM_ID: call_id,
+            genai.PROGRAM_LANGUAGE: str(data.get("language", "")),
+            genai.PROGRAM_WHERE: str(data.get("where", "")),
+            genai.CONVERSATION_ID: run.run_id,
+        }
+        if self._content:
+            attributes[genai.PROGRAM_CODE] = _text(data.get("code"))
+        parent = self._calls.get((run.run_id, call_id))  # the code tool's call, where it was one
+        return self._start(genai.EXECUTE_PROGRAM, parent, attributes)
+
+    def _call_span(self, call: Call, run: RunContext) -> Span:
+        attributes: dict[str, Any] = {
+            genai.OPERATION: genai.EXECUTE_TOOL,
+            genai.TOOL_NAME: call.qualified_name[:256],
+            genai.TOOL_TYPE: "function",
+            genai.TOOL_CALL_ID: call.call_id[:256],
+            genai.CONVERSATION_ID: run.run_id,
+            genai.CALLER: "program" if isinstance(call.caller, Program) else "direct",
+        }
+        if call.origin_line is not None:
+            attributes[genai.LINE] = call.origin_line
+        parent = None
+        if isinstance(call.caller, Program):
+            parent = self._programs.get((run.run_id, call.caller.caller_id))
+        return self._start(f"{genai.EXECUTE_TOOL} {call.qualified_name[:256]}", parent, attributes)
+
+    def _start(self, name: str, parent: Span | None, attributes: dict[str, Any]) -> Span:
+        context = self._trace.set_span_in_context(parent) if parent is not None else None
+        span: Span = self._tracer.start_span(name, context, attributes=attributes)
+        return span
+
+    def _end(self, span: Span, outcome: Outcome) -> None:
+        if isinstance(outcome, Success):
+            if self._content:
+                span.set_attribute(genai.TOOL_RESULT, _text(outcome.value))
+        else:
+            span.set_attribute(genai.ERROR_TYPE, outcome.code)
+            span.set_status(self._error(), outcome.status)
+        span.end()
+
+    def _error(self) -> Any:
+        return self._trace.StatusCode.ERROR
+
+
+def _keep(spans: OrderedDict[tuple[str, str], Span], key: tuple[str, str], span: Span) -> None:
+    spans[key] = span
+    if len(spans) > MAX_OPEN:
+        spans.popitem(last=False)
+
+
+def _text(value: object) -> str:
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return ""
+    return text[:MAX_CONTENT]
