@@ -1,7 +1,5 @@
 """Attacks by names that a program spells out: see `language_attacks`."""
 
-# ruff: noqa: E501
-
 NAMES = r"""
 === dunder walk: subclasses of object -> forbidden_attribute
 ().__class__.__bases__[0].__subclasses__()

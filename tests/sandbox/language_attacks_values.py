@@ -1,7 +1,5 @@
 """Attacks by names and values that are made while the program runs: see `language_attacks`."""
 
-# ruff: noqa: E501
-
 VALUES = (
     r"""
 === getattr: a dunder -> forbidden_attribute

@@ -78,8 +78,25 @@ def make_tools():
     return {"get": get, "echo": echo, "add": add, "read_doc": read_doc, "add_tools": add_tools}
 
 
-_ASYNCIO = """ALL_COMPLETED Event Lock Queue Semaphore TaskGroup TimeoutError CancelledError create_task current_task
-gather sleep timeout wait wait_for as_completed run""".split()
+_ASYNCIO = [
+    "ALL_COMPLETED",
+    "Event",
+    "Lock",
+    "Queue",
+    "Semaphore",
+    "TaskGroup",
+    "TimeoutError",
+    "CancelledError",
+    "create_task",
+    "current_task",
+    "gather",
+    "sleep",
+    "timeout",
+    "wait",
+    "wait_for",
+    "as_completed",
+    "run",
+]
 
 
 def run_walled(code):
@@ -118,7 +135,7 @@ def outcome(request):
         value, output = run(request["code"])
     except PolicyViolation as error:
         return {"status": "denied", "code": error.code, "message": str(error), "line": error.line}
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001
         return {"status": "raised", "code": type(error).__name__, "message": str(error), "line": None}
     try:
         return {"status": "completed", "value": json.loads(json.dumps(value)), "output": output}
@@ -135,7 +152,7 @@ def main() -> None:
             signal.alarm(20)
             try:
                 text = json.dumps(outcome(json.loads(line)))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001
                 text = json.dumps({"status": "broken", "code": type(error).__name__, "message": str(error)})
             os.write(writer, text.encode())
             os._exit(0)

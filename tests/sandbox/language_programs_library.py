@@ -1,7 +1,5 @@
 """Ordinary programs about the modules that programs may import: see `language_programs`."""
 
-# ruff: noqa: E501
-
 LIBRARY = r'''
 === json round trips
 import json

@@ -1,7 +1,5 @@
 """Ordinary programs about the language itself: see `language_programs`."""
 
-# ruff: noqa: E501
-
 SYNTAX = r'''
 === class with private state
 class Account:

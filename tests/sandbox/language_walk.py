@@ -5,6 +5,8 @@ it follows each attribute that the guards give, each item of each container, and
 gives; what it finds is compared with what no program may hold.
 """
 
+# ruff: noqa: E402, BLE001
+
 from __future__ import annotations
 
 import sys
@@ -29,7 +31,7 @@ from ptc_sandbox.guest.facades.module import facade
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.policy_names import Rule, load_rule
 
-SAMPLES = '''
+SAMPLES = """
 import collections, datetime, decimal, enum, dataclasses, fractions, re, uuid, io, csv, string, functools, contextlib
 import typing, types, statistics, random, json, textwrap, hashlib, itertools, zlib, struct, array, graphlib, difflib
 class Plain:
@@ -93,7 +95,7 @@ samples = [
     "x".format_map, vars(Plain()), vars(Plain), Plain().__dict__, Plain.__annotations__, collections.namedtuple("P", "a"),
     asyncio.Lock(), asyncio.Queue(), asyncio.Event(), asyncio.Semaphore(), asyncio.current_task(), await get(i=1),
 ]
-'''
+"""
 
 
 class World:
@@ -132,7 +134,23 @@ FORBIDDEN_TYPES = (
 )
 FORBIDDEN = {
     id(getattr(builtins, name)): name
-    for name in "eval exec compile open input globals locals vars getattr setattr delattr __import__ type id dir".split()
+    for name in [
+        "eval",
+        "exec",
+        "compile",
+        "open",
+        "input",
+        "globals",
+        "locals",
+        "vars",
+        "getattr",
+        "setattr",
+        "delattr",
+        "__import__",
+        "type",
+        "id",
+        "dir",
+    ]
     if getattr(builtins, name) is not None
 } | {id(builtins.__build_class__): "__build_class__", id(object.__getattribute__): "object.__getattribute__"}
 
@@ -141,7 +159,19 @@ def main() -> None:
     prepare()
     from ptc_sandbox.guest.policy import compile_program
 
-    names = "Lock Queue Event Semaphore current_task sleep gather wait TaskGroup timeout create_task".split()
+    names = [
+        "Lock",
+        "Queue",
+        "Event",
+        "Semaphore",
+        "current_task",
+        "sleep",
+        "gather",
+        "wait",
+        "TaskGroup",
+        "timeout",
+        "create_task",
+    ]
     asynchronous = facade("asyncio", {name: getattr(asyncio, name) for name in names})
     namespace = make_globals(World(), {"get": get}, asynchronous)
     imports = "".join(f"import {name}\n" for name in table.modules())
@@ -159,12 +189,16 @@ def main() -> None:
 
 def walk(namespace) -> list[str]:
     own = namespace["__builtins__"]
-    spaces = {id(vars(module)): name for name, module in sys.modules.items() if isinstance(module, types.ModuleType)}
+    spaces = {
+        id(vars(module)): name for name, module in sys.modules.items() if isinstance(module, types.ModuleType)
+    }
     guard, class_of = own["getattr"], own["type"]
     seen: dict[int, object] = {}
     found: list[str] = []
     of_kind: dict[type, int] = {}
-    waiting = deque((name, value) for space in (namespace, own) for name, value in space.items() if name.isidentifier())
+    waiting = deque(
+        (name, value) for space in (namespace, own) for name, value in space.items() if name.isidentifier()
+    )
     waiting = deque(item for item in waiting if not item[0].startswith("__"))
     while waiting:
         path, value = waiting.popleft()
@@ -172,13 +206,14 @@ def walk(namespace) -> list[str]:
             continue
         seen[id(value)] = value
         if isinstance(value, FORBIDDEN_TYPES) or id(value) in FORBIDDEN or id(value) in spaces:
-            found.append(f"{path} is {type(value).__name__} {FORBIDDEN.get(id(value), spaces.get(id(value)))}")
+            found.append(
+                f"{path} is {type(value).__name__} {FORBIDDEN.get(id(value), spaces.get(id(value)))}"
+            )
             continue
         of_kind[type(value)] = of_kind.get(type(value), 0) + 1
         if of_kind[type(value)] > _OF_EACH_KIND.get(type(value), 60):
             continue
         waiting.extend(_neighbours(path, value, guard, class_of))
-    print(len(seen), file=sys.stderr)
     if len(seen) < 2000:
         found.append(f"only {len(seen)} objects were reached")
     return found
@@ -215,9 +250,47 @@ def _neighbours(path, value, guard, class_of):
 _OF_EACH_KIND = {type: 5000, types.FunctionType: 5000, types.BuiltinFunctionType: 2000, types.MethodType: 500}
 
 _SAFE_TO_CALL = {
-    *("items keys values copy groups groupdict now today utcnow date time timetz timetuple tzname utcoffset cache_info").split(),
-    *("cache_parameters as_tuple getstate isocalendar __iter__ __copy__ __enter__ most_common elements total").split(),
-    *("__reversed__ __dir__ __repr__ __str__ __await__ __aiter__ static_order get_matching_blocks flags").split(),
+    *[
+        "items",
+        "keys",
+        "values",
+        "copy",
+        "groups",
+        "groupdict",
+        "now",
+        "today",
+        "utcnow",
+        "date",
+        "time",
+        "timetz",
+        "timetuple",
+        "tzname",
+        "utcoffset",
+        "cache_info",
+    ],
+    *[
+        "cache_parameters",
+        "as_tuple",
+        "getstate",
+        "isocalendar",
+        "__iter__",
+        "__copy__",
+        "__enter__",
+        "most_common",
+        "elements",
+        "total",
+    ],
+    *[
+        "__reversed__",
+        "__dir__",
+        "__repr__",
+        "__str__",
+        "__await__",
+        "__aiter__",
+        "static_order",
+        "get_matching_blocks",
+        "flags",
+    ],
 }
 
 if __name__ == "__main__":

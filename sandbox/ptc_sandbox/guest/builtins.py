@@ -16,20 +16,30 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from ptc_sandbox.guest import policy, policy_errors
+from ptc_sandbox.guest import policy_errors, policy_tree
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.facades import build, classes, table
 from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_identity import IdentityUnavailable, identity, is_installed, numbers, seal, seal_if_installed
+from ptc_sandbox.guest.guards_identity import (
+    IdentityUnavailable,
+    identity,
+    is_installed,
+    numbers,
+    seal,
+    seal_if_installed,
+)
 from ptc_sandbox.guest.guards_types import type_stand_in
 from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
 from ptc_sandbox.guest.policy_names import REFUSED_BUILTINS, words
 
-_AS_THEY_ARE: Final = words("""abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict
-divmod enumerate filter float format frozenset hash hex int isinstance issubclass iter len list map max min next object
+_AS_THEY_ARE: Final = words("""
+abs aiter all anext any ascii bin bool bytearray bytes callable chr
+classmethod complex dict divmod
+enumerate filter float format frozenset hash hex int isinstance issubclass iter len list map max min next object
 oct ord pow property range repr reversed round set slice sorted staticmethod str sum super tuple zip
-True False None Ellipsis NotImplemented __debug__""")
+True False None Ellipsis NotImplemented __debug__
+""")
 
 _LOADED_LATE: Final = (
     *(
@@ -96,11 +106,11 @@ def make_globals(
         "type": type_stand_in,
         "__build_class__": _plainly(guards.build_class, "__build_class__"),
         "__import__": importer.import_,
-        policy.ATTRIBUTE: guards.attribute,
-        policy.OWN: guards.own,
-        policy.CLASSES: guards.classes,
-        policy.TYPE: type,
-        policy.ID: id,
+        policy_tree.ATTRIBUTE: guards.attribute,
+        policy_tree.OWN: guards.own,
+        policy_tree.CLASSES: guards.classes,
+        policy_tree.TYPE: type,
+        policy_tree.ID: id,
     }
     namespace.update(tools)
     seal_if_installed(tools.values())
@@ -221,7 +231,7 @@ class Importer:
         made = self._made.get(module)
         if made is None:
             made = self._made[module] = build.build(module, self._guards, self.load)
-        return made  # type: ignore[no-any-return]
+        return made
 
     def import_(
         self,

@@ -15,7 +15,6 @@ from typing import Any, Final, NoReturn
 
 from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.environment import Environment
-from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards_format import safe_format, safe_format_map
 from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, know
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
@@ -45,7 +44,7 @@ class Guards:
     def __init__(self, environment: Environment, namespace: dict[str, Any]) -> None:
         self.environment = environment
         self.classes: dict[int, type] = {}
-        self.bases: set[type] = set(_BASES)
+        self.bases: set[Any] = set(_BASES)
         self._namespace = namespace
         self.own = self._make_own()
         self._special: dict[str, Callable[[Any, str], Any]] = {
@@ -269,7 +268,7 @@ class Guards:
             if not (self.owns_class(base) or base in self.bases or _is_namedtuple(base)):
                 self._refuse_base(class_name(base))
         elif isinstance(base, _ALIASES):
-            for behind in base.__mro_entries__(bases):
+            for behind in types.resolve_bases((base,)):
                 self._check_base(behind, bases)
         elif base is not typing.NamedTuple and base is not typing.TypedDict:
             self._refuse_base(class_of(base).__name__)
@@ -338,6 +337,3 @@ def _clock_method(kind: type[datetime.date], name: str, environment: Environment
         return read()
 
     return {"now": now, "today": today, "utcnow": utcnow}[name]
-
-
-__all__ = ["Facade", "Guards"]

@@ -6,7 +6,7 @@ before the interpreter formats it.
 
 from __future__ import annotations
 
-import _string
+import _string  # type: ignore[import-not-found]
 from collections.abc import Mapping
 
 from ptc_sandbox.guest.policy_errors import RefusedAttribute

@@ -87,7 +87,7 @@ def know(*kinds: object) -> None:
 
 
 know(*(value for name, value in vars(builtins).items() if name not in _UNKNOWN_BUILTINS))
-know(*(type(value) for value in (None, ..., NotImplemented, {}.keys(), {}.values(), {}.items())))
+know(type(None), type(...), type(NotImplemented), type({}.keys()), type({}.values()), type({}.items()))
 
 
 def class_of(value: object) -> type:

@@ -66,16 +66,16 @@ class _Search:
     def findings(self) -> list[Finding]:
         """What is certain, sorted by line."""
         found = [
-            Finding(call.lineno, call.col_offset, call.func.id, _message(call.func.id))
-            for call in self._tool_calls()
+            Finding(call.lineno, call.col_offset, name, _message(name))
+            for name, call in self._tool_calls()
             if self._is_wrong(call) or self._is_lost_in_a_variable(call)
         ]
         return sorted(found, key=lambda finding: (finding.line, finding.column))
 
-    def _tool_calls(self) -> Iterator[ast.Call]:
+    def _tool_calls(self) -> Iterator[tuple[str, ast.Call]]:
         for node in self._parents:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._tools:
-                yield node
+                yield node.func.id, node
 
     def _is_wrong(self, node: ast.expr) -> bool:
         """Whether a coroutine in this place is a mistake for certain."""
@@ -129,8 +129,8 @@ def _bound_otherwise(node: ast.AST) -> list[str]:
             return [node.arg]
         case ast.MatchMapping(rest=str() as name):
             return [name]
-    name = getattr(node, "name", None)
-    return [name] if isinstance(name, str) else []
+    bound = getattr(node, "name", None)
+    return [bound] if isinstance(bound, str) else []
 
 
 def _message(name: str) -> str:

@@ -30,7 +30,7 @@ def random_class(guards: Guards) -> type[random.Random]:
         __module__ = "random"
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Random:
-            return super().__new__(cls, 0)  # the C type would draw from the system before __init__
+            return super().__new__(cls, 0)  # type: ignore[call-arg]  # the C type would draw from the system before __init__
 
         def seed(self, a: Any = None, version: int = 2) -> None:
             super().seed(environment.random.getrandbits(256) if a is None else a, version)

@@ -34,7 +34,7 @@ def time_members(guards: Guards) -> dict[str, Any]:
     def monotonic_ns() -> int:
         return environment.monotonic_us() * 1000
 
-    def sleep(seconds: float, /) -> None:
+    def sleep(seconds: Any, /) -> None:
         if isinstance(seconds, (str, bytes, bytearray)):
             raise TypeError(f"'{type(seconds).__name__}' object cannot be interpreted as an integer")
         duration = float(seconds)
@@ -58,7 +58,9 @@ def time_members(guards: Guards) -> dict[str, Any]:
         moment = datetime.datetime(*(1970, 1, 1), tzinfo=datetime.UTC)
         year, month, day, hour, minute, second = tuple(t)[:6]
         first = datetime.datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1, tzinfo=datetime.UTC)
-        return (first - moment).total_seconds() + (day - 1) * 86400 + hour * 3600 + minute * 60 + second
+        return float(
+            (first - moment).total_seconds() + (day - 1) * 86400 + hour * 3600 + minute * 60 + second
+        )
 
     named: dict[str, Any] = {
         "time": now,

@@ -205,14 +205,15 @@ def _converted(obj: Any, outer: Callable[[list[tuple[str, Any]]], Any], factory:
     if isinstance(obj, (list, tuple)):
         return type(obj)(_converted(item, outer, factory) for item in obj)
     if isinstance(obj, dict):
+        kind: Any = type(obj)
         pairs = (
             (_converted(key, outer, factory), _converted(value, outer, factory)) for key, value in obj.items()
         )
-        if hasattr(type(obj), "default_factory"):
-            made = type(obj)(obj.default_factory)
+        if hasattr(kind, "default_factory"):
+            made = kind(getattr(obj, "default_factory"))  # noqa: B009
             made.update(pairs)
             return made
-        return type(obj)(pairs)
+        return kind(pairs)
     return copy.deepcopy(obj)
 
 

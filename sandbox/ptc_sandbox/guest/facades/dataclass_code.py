@@ -128,15 +128,15 @@ def frozen_methods(cls: type, fields: Sequence[Field]) -> dict[str, Callable[...
     """`__setattr__` and `__delattr__` that refuse the fields."""
     held = frozenset(field.name for field in fields)
 
-    def __setattr__(self: Any, name: str, value: Any) -> None:
+    def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
         if type(self) is cls or name in held:
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(cls, self).__setattr__(name, value)
+        super(cls, self).__setattr__(name, value)  # type: ignore[arg-type]
 
-    def __delattr__(self: Any, name: str) -> None:
+    def __delattr__(self: Any, name: str) -> None:  # noqa: N807
         if type(self) is cls or name in held:
             raise FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)
+        super(cls, self).__delattr__(name)  # type: ignore[arg-type]
 
     for made in (__setattr__, __delattr__):
         made.__qualname__ = f"{cls.__qualname__}.{made.__name__}"

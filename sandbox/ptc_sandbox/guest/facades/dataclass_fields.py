@@ -6,6 +6,8 @@ An annotation that is text (`from __future__ import annotations`) is looked at, 
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import inspect
 import re
 import sys
 import types
@@ -32,6 +34,7 @@ class _Factory:
 
 FACTORY: Final = _Factory()
 
+_LAZY = sys.version_info >= (3, 14)  # annotations are evaluated when they are asked for
 _MARKED_TEXT = re.compile(r"^(?:\s*\w+\s*\.)?\s*(ClassVar|InitVar|KW_ONLY)\b")
 
 
@@ -89,21 +92,17 @@ def make_field(**values: Any) -> Field:
     """A field; what is not given has the defaults of `dataclasses.field`."""
     made = object.__new__(Field)
     complete = {
-        **{
-            "name": None,
-            "type": None,
-            "default": MISSING,
-            "default_factory": MISSING,
-            "init": True,
-            "repr": True,
-        },
-        **{
-            "hash": None,
-            "compare": True,
-            "metadata": types.MappingProxyType({}),
-            "kw_only": MISSING,
-            "kind": "field",
-        },
+        "name": None,
+        "type": None,
+        "default": MISSING,
+        "default_factory": MISSING,
+        "init": True,
+        "repr": True,
+        "hash": None,
+        "compare": True,
+        "metadata": types.MappingProxyType({}),
+        "kw_only": MISSING,
+        "kind": "field",
         **values,
     }
     for name, value in complete.items():
@@ -144,10 +143,9 @@ def field(
 
 def own_annotations(cls: type) -> dict[str, Any]:
     """The annotations of the class body itself; as text where a name in them is not known yet."""
-    if sys.version_info < (3, 14):
-        return dict(cls.__dict__.get("__annotations__", {}))
-    import annotationlib
-
+    if not _LAZY:
+        return dict(inspect.get_annotations(cls))
+    annotationlib: Any = importlib.import_module("annotationlib")
     try:
         return dict(annotationlib.get_annotations(cls))
     except NameError:

@@ -86,7 +86,7 @@ def functools_members(guards: Guards) -> dict[str, Any]:
         """A function that picks its implementation by the type of its first argument."""
         return _Dispatcher(functools.singledispatch(func), func)
 
-    class singledispatchmethod:
+    class singledispatchmethod:  # noqa: N801
         """As functools.singledispatchmethod: register(type)(function), or by the annotation's type."""
 
         def __init__(self, func: Any) -> None:

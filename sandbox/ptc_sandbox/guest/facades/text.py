@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import _string  # type: ignore[import-not-found]
 import pprint
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_format import checked, safe_format
+from ptc_sandbox.guest.guards_format import checked
 
 
 def string_members(guards: Guards) -> dict[str, Any]:
@@ -29,8 +30,6 @@ def string_members(guards: Guards) -> dict[str, Any]:
         def get_field(
             self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
         ) -> tuple[Any, Any]:
-            import _string
-
             first, rest = _string.formatter_field_name_split(field_name)
             value = self.get_value(first, args, kwargs)
             for is_attribute, name in rest:
@@ -43,11 +42,11 @@ def string_members(guards: Guards) -> dict[str, Any]:
         def convert_field(self, value: Any, conversion: str | None) -> Any:
             if conversion not in (None, "s", "r", "a"):
                 raise ValueError(f"Unknown conversion specifier {conversion!s}")
-            return value if conversion is None else {"s": str, "r": repr, "a": ascii}[conversion](value)
+            if conversion is None:
+                return value
+            return str(value) if conversion == "s" else repr(value) if conversion == "r" else ascii(value)
 
         def parse(self, format_string: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
-            import _string
-
             return iter(list(_string.formatter_parser(format_string)))
 
     Formatter.__module__ = "string"
@@ -100,6 +99,3 @@ def pprint_members(guards: Guards) -> dict[str, Any]:
 
     pretty.__name__ = pretty.__qualname__ = "pprint"
     return {"pprint": pretty, "pp": pp}
-
-
-__all__ = ["pprint_members", "safe_format", "string_members"]
