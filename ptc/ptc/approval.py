@@ -128,6 +128,7 @@ class _Program:
     def __init__(self) -> None:
         self.active = 0
         self.waiting = 0
+        self.suspended: ApprovalRequest | None = None
         self._changed = asyncio.Event()
 
     def count(self, *, active: int = 0, waiting: int = 0) -> None:
@@ -178,6 +179,9 @@ class ApprovalDesk:
             yield
             return
         program = self._programs.setdefault(caller.caller_id, _Program())
+        if program.suspended is not None:
+            # The program is being ended: a call that starts now would run again when it is resumed.
+            raise ApprovalPending(program.suspended)
         program.count(active=1)
         try:
             yield
@@ -204,7 +208,7 @@ class ApprovalDesk:
             "reason": request.reason,
         }
         await self._recorder.event("approval.requested", data, run)
-        await self._siblings_done(call.caller)
+        await self._siblings_done(call.caller, request)
         raise ApprovalPending(request)
 
     def _request(self, call: Call, arguments: JsonObject) -> ApprovalRequest:
@@ -231,7 +235,7 @@ class ApprovalDesk:
             return Deny("the approval came too late: it had expired")
         return decision
 
-    async def _siblings_done(self, caller: Caller) -> None:
+    async def _siblings_done(self, caller: Caller, request: ApprovalRequest) -> None:
         """Waits until every other call of the same program has ended or waits as well."""
         program = self._programs.get(caller.caller_id) if isinstance(caller, Program) else None
         if program is None:
@@ -239,6 +243,7 @@ class ApprovalDesk:
         program.count(waiting=1)
         try:
             await program.all_wait()
+            program.suspended = program.suspended or request
         finally:
             program.count(waiting=-1)
 
