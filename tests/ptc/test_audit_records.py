@@ -286,3 +286,17 @@ async def test_a_cancelled_waiter_does_not_lose_its_record(tmp_path: Path) -> No
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
     assert len(of_type(read(path), "tool.started")) == 20
+
+
+async def test_calls_of_level_none_are_counted_with_every_checkpoint(tmp_path: Path) -> None:
+    """A process that dies later has said by then how many there were."""
+    path = tmp_path / "a.jsonl"
+    async with open_log(path, levels=Levels(Rule("none"))) as log:
+        await record_call(log, 1)
+        await record_call(log, 2)
+        log.checkpoint()
+        types = [r["type"] for r in read(path)]
+        assert types[-2:] == ["audit.counted", "audit.checkpoint"]
+        assert read(path)[-2]["data"] == {"calls": {"get_inventory": 2}}
+        log.checkpoint()
+    assert len(of_type(read(path), "audit.counted")) == 1

@@ -64,6 +64,7 @@ class Keeper:
         rotation: Rotation,
         anchors: tuple[Anchor, ...],
         make: DraftMaker,
+        take_counted: Callable[[], Draft | None],
         clock: Callable[[], int],
     ) -> None:
         self._frontier = frontier
@@ -77,6 +78,7 @@ class Keeper:
         self._rotation = rotation
         self._anchors = anchors
         self._make = make
+        self._take_counted = take_counted
         self._clock = clock
         self._last_checkpoint = time.monotonic()
         self._rotating = False
@@ -103,10 +105,15 @@ class Keeper:
             self._rotating = False
             return self._rotate(store, place)
         if place.seq >= self._file_first_seq and (self._too_big(store) or self._too_old()):
+            counted = self._take_counted()
+            if counted is not None:
+                return counted
             self._rotating = True  # first the checkpoint, as the file's last record
             return self.checkpoint("rotated")
         reason = self._checkpoint_reason()
-        return self.checkpoint(reason) if reason else None
+        if reason is None:
+            return None
+        return self._take_counted() or self.checkpoint(reason)
 
     def _rotate(self, store: Store, place: Place) -> Draft:
         reason = "size" if self._too_big(store) else "age"

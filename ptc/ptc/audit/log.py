@@ -123,6 +123,7 @@ class AuditLog:
             rotation=rotate or Rotation(),
             anchors=tuple(anchors),
             make=self._records.own,
+            take_counted=self._records.take_uncounted,
             clock=self._clock,
         )
         self._fail = fail
@@ -217,10 +218,9 @@ class AuditLog:
         return self._writer.blocked
 
     def checkpoint(self) -> None:
-        """Signs the tree head now and waits until it is durable."""
+        """Signs the tree head now; durable when it returns. Raises AuditUnavailable where it cannot write."""
         self._keeper.ask()
-        counted = self._records.take_uncounted() or self._records.own("audit.counted", {"calls": {}})
-        self._writer.submit_blocking(counted, self._wait)
+        self._writer.do_due()
 
     def close(self) -> None:
         """Writes the last checkpoint and `audit.closed`, and releases the file. Idempotent."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic_core import from_json
 
+from ptc.audit.columns import call_of, columns_agree
 from ptc.audit.errors import AuditKeyError
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
 from ptc.audit.merkle import Frontier
@@ -168,12 +169,12 @@ class _Check:
         self._prev = leaf.hex()
         if record.get("v") != VERSION:
             self._find("tampered", f"version {record.get('v')!r} is unknown", line, seq)
-        if line.columns is not None and not _columns_agree(line.columns, record):
+        if line.columns is not None and not columns_agree(line.columns, record):
             self._find("tampered", "the columns of this row do not agree with its record", line, seq)
         self.report.records += 1
         self._clock(record["at"])
         if type == "tool.started":
-            self._open[seq] = _call_of(record)
+            self._open[seq] = call_of(record)
         elif type == "tool.finished":
             self._finished(line, record)
         elif type == "audit.checkpoint":
@@ -308,7 +309,7 @@ class _Check:
                 self._find(
                     "tampered", f"it ends a call that record {start} did not start", line, record["seq"]
                 )
-        elif begun["call"] != _call_of(record)["call"] or begun["run"] != _call_of(record)["run"]:
+        elif begun["call"] != call_of(record)["call"] or begun["run"] != call_of(record)["run"]:
             self._find("tampered", f"it ends another call than record {start} started", line, record["seq"])
 
     # Checkpoints and anchors.
@@ -386,31 +387,3 @@ class _Check:
 
     def _add(self, finding: Finding) -> None:
         self.report.findings.append(finding)
-
-
-def _call_of(record: dict[str, Any]) -> JsonObject:
-    identity, tool = record.get("identity", {}), record.get("tool", {})
-    name = f"{tool['namespace']}.{tool['name']}" if "namespace" in tool else tool.get("name")
-    return {"seq": record["seq"], "run": identity.get("run"), "call": identity.get("call"), "tool": name}
-
-
-def _columns_agree(columns: tuple[object, ...], record: dict[str, Any]) -> bool:
-    seq, at, type, run, tool, caller, status, arguments = columns
-    told = _call_of(record)
-    origin_of = record.get("origin", {}).get("caller")
-    if seq != record["seq"] or at != record.get("at") or _text(type) != record["type"]:
-        return False
-    if _text(run) != told["run"] or _text(tool) != told["tool"]:
-        return False
-    if _text(caller) != {"program": "programmatic", "direct": "direct"}.get(origin_of):
-        return False
-    outcome = record.get("outcome", {}).get("status")
-    data = record.get("data")
-    if outcome is None and isinstance(data, dict) and told["run"] is not None:
-        outcome = data.get("status")
-    digest = record.get("content", {}).get("arguments_digest")
-    return _text(status) == (outcome if isinstance(outcome, str) else None) and _text(arguments) == digest
-
-
-def _text(value: object) -> object:
-    return value.decode() if isinstance(value, bytes) else value

@@ -8,7 +8,6 @@ decides when the circuit opens (nothing is accepted) and closes again; it never 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import sqlite3
 import threading
@@ -16,13 +15,13 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from ptc.audit.errors import AuditClosed, AuditUnavailable
 from ptc.audit.lines import GENESIS, Draft, Entry, place
 from ptc.audit.store import Store, StoreFailed, Sync
+from ptc.audit.waiters import AsyncWaiter, InlineWaiter, Job, ThreadWaiter, tell, unavailable
 from ptc_tools.call import JsonObject
 
 RETRY_SECONDS: Final = 0.25
@@ -31,46 +30,6 @@ RETRY_SECONDS: Final = 0.25
 Fail: TypeAlias = Literal["closed", "open"]
 
 
-class AsyncWaiter:
-    """A task that waits on its event loop. `expired` once it was told that its time is over."""
-
-    __slots__ = ("deadline", "expired", "future", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        self.loop = loop
-        self.future: asyncio.Future[int | None] = loop.create_future()
-        self.deadline = deadline
-        self.expired = False
-
-
-class ThreadWaiter:
-    """A thread that waits: the command line, a host without an event loop."""
-
-    __slots__ = ("future",)
-
-    def __init__(self) -> None:
-        self.future: Future[int | None] = Future()
-
-    def settle(self, result: int | AuditUnavailable | None) -> None:
-        if isinstance(result, AuditUnavailable):
-            self.future.set_exception(result)
-        else:
-            self.future.set_result(result)
-
-
-class InlineWaiter:
-    """The caller itself, which writes its record with its own hands (`sync="none"`)."""
-
-    __slots__ = ("result",)
-
-    def __init__(self) -> None:
-        self.result: int | AuditUnavailable | None = None
-
-    def settle(self, result: int | AuditUnavailable | None) -> None:
-        self.result = result
-
-
-Job: TypeAlias = "tuple[Draft, AsyncWaiter | ThreadWaiter | InlineWaiter | None]"
 DraftMaker: TypeAlias = Callable[[str, JsonObject], Draft]
 """Makes a draft of an event of the log's own: type, data."""
 
@@ -198,9 +157,13 @@ class Writer:
         except TimeoutError:
             raise AuditUnavailable(f"the audit record was not durable after {timeout} s") from None
 
-    def post(self, record: Draft) -> None:
-        """Queues a record that nobody waits for: the log's own."""
-        self._enqueue((record, None))
+    def do_due(self) -> None:
+        """Does now what the hooks want done. Raises AuditUnavailable where the log cannot write."""
+        with self._writing:
+            if self._blocked is None:
+                self._do_due()
+            if self._blocked is not None:
+                raise unavailable(self._blocked)
 
     def close(self, last: Callable[[], Iterable[Draft]], timeout: float = 10.0) -> None:
         """Writes what is queued, then the log's last words, and ends the thread. Idempotent."""
@@ -243,7 +206,7 @@ class Writer:
                 if self._fail == "open":
                     waiter.future.set_result(None)
                 else:
-                    waiter.future.set_exception(_unavailable("timeout"))
+                    waiter.future.set_exception(unavailable("timeout"))
         return waiting
 
     # The writer's thread.
@@ -331,7 +294,7 @@ class Writer:
             self._say_blocked(error.name, len(jobs))
             return False
         self._place.seq, self._place.prev = seq, prev
-        _tell(jobs, [entry.seq for entry in entries])
+        tell(jobs, [entry.seq for entry in entries])
         return self._hooks.written(entries)
 
     def _without_expired(self, jobs: list[Job]) -> list[Job]:
@@ -405,7 +368,7 @@ class Writer:
                 return False
             self._count_loss(record)
         if self._fail == "closed":
-            raise _unavailable(self._blocked or "EIO")
+            raise unavailable(self._blocked or "EIO")
         return True
 
     def _count_loss(self, record: Draft) -> None:
@@ -422,71 +385,12 @@ class Writer:
             for record, _ in jobs:
                 self._count_loss(record)
         if self._fail == "open":
-            _tell(jobs, [None] * len(jobs))
+            tell(jobs, [None] * len(jobs))
         else:
-            _tell(jobs, _unavailable(name))
+            tell(jobs, unavailable(name))
 
 
 def _system_name(error: OSError | sqlite3.Error) -> str:
     if isinstance(error, OSError):
         return errno.errorcode.get(error.errno or 0, "EIO")
     return "SQLITE"
-
-
-def _unavailable(name: str) -> AuditUnavailable:
-    return AuditUnavailable(
-        f"the audit log cannot write ({name}), so nothing that must be recorded may run:"
-        " free space or repair the disk; the log keeps trying by itself"
-    )
-
-
-def _tell(jobs: list[Job], result: list[int] | list[None] | AuditUnavailable) -> None:
-    """Answers the waiters of a group: once for each event loop, not once for each waiter."""
-    if len(jobs) == 1:
-        waiter = jobs[0][1]
-        if isinstance(waiter, (InlineWaiter, ThreadWaiter)):
-            waiter.settle(result if isinstance(result, AuditUnavailable) else result[0])
-            return
-    first = jobs[0][1] if jobs else None
-    if isinstance(first, AsyncWaiter) and all(
-        type(waiter) is AsyncWaiter and waiter.loop is first.loop for _, waiter in jobs
-    ):
-        with contextlib.suppress(RuntimeError):  # that loop is closed: its tasks are gone, the records stay
-            first.loop.call_soon_threadsafe(_wake_jobs, jobs, result)
-        return
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AsyncWaiter, int]]] = {}
-    for index, (_, waiter) in enumerate(jobs):
-        if isinstance(waiter, AsyncWaiter):
-            by_loop.setdefault(waiter.loop, []).append((waiter, index))
-        elif waiter is not None:
-            waiter.settle(result if isinstance(result, AuditUnavailable) else result[index])
-    for loop, waiters in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_wake_all, waiters, result)
-        except RuntimeError:
-            continue  # that loop is closed: its tasks are gone, the records stay
-
-
-def _wake_jobs(jobs: list[Job], result: list[int] | list[None] | AuditUnavailable) -> None:
-    """The usual case: all of a group wait on the loop that this runs on."""
-    for index, (_, waiter) in enumerate(jobs):
-        assert isinstance(waiter, AsyncWaiter)
-        future = waiter.future
-        if future.done():
-            continue  # given up meanwhile: cancelled, or its time was over
-        if isinstance(result, AuditUnavailable):
-            future.set_exception(result)
-        else:
-            future.set_result(result[index])
-
-
-def _wake_all(
-    waiters: list[tuple[AsyncWaiter, int]], result: list[int] | list[None] | AuditUnavailable
-) -> None:
-    for waiter, index in waiters:
-        if waiter.future.done():
-            continue  # given up meanwhile: cancelled, or its time was over
-        if isinstance(result, AuditUnavailable):
-            waiter.future.set_exception(result)
-        else:
-            waiter.future.set_result(result[index])
