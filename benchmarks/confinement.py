@@ -27,6 +27,7 @@ try:
 except LayerUnavailable as error:
     print(json.dumps({"unavailable": str(error)}))
     sys.exit()
+prepared.settle()
 gc.collect()
 gc.freeze()
 samples = []

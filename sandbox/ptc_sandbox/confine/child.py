@@ -7,11 +7,12 @@ for a program.
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 import dataclasses
 import os
 import resource
 import signal
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ptc_sandbox.confine import kernel, landlock, namespaces, privileges, rlimits
@@ -33,7 +34,7 @@ class Prepared:
     def __init__(self, confinement: Confinement, resources: Resources, entered: Entered) -> None:
         self._confinement: Final = confinement
         self._entered = entered
-        self._server: Final = os.getpid()
+        self._expected_parent: Final = 0 if "pid" in entered.kinds else os.getpid()  # as seen from the child
         self.reports: Final[list[LayerReport]] = []
         """One for each layer that a child puts in place, in the order of `confine_child`."""
         self._user: Final = self._plan_user()
@@ -42,6 +43,7 @@ class Prepared:
         self._close_others: Final = self._plan_descriptors()
         self._limits: Final = self._plan_rlimits(resources)
         self._filter: Final = self._plan_seccomp()
+        self._calls: Final = tuple(self._plan_calls())
 
     def confine_child(self, channel_fd: int) -> None:
         """Confine the calling process for good, all of it, before it reads a byte of a program.
@@ -49,27 +51,32 @@ class Prepared:
         Afterwards only `channel_fd` is open, and only read, write, recv and send work on it. LayerUnavailable
         if a layer fails: the process must exit at once.
         """
+        # One flat function and a list of prepared calls: in a fresh child every function and every object that is
+        # touched for the first time costs a copied page, which is most of what confining costs.
         layer: Layer = "namespaces"
         try:
-            namespaces.take_empty_root(self._entered)
+            if self._entered.root_fd is not None:
+                namespaces.take_empty_root(self._entered)
             layer = "user"
-            if self._user is not None:
-                privileges.become(self._user)
-                privileges.drop_capabilities()
-            self._tie_to_server()
-            layer = "no_new_privs"
-            if self._private:
-                kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-                kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # after the ids changed, which resets it
-            layer = "landlock"
-            if self._ruleset is not None:
-                landlock.restrict_self(self._ruleset)
+            if self._user is not None and (uid := self._user.uid()) is not None:
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+            if os.getpgrp() != os.getpid():
+                # So that no signal to the host's group or from its terminal reaches a program, nor a program's the
+                # host. A session of its own would cost 2.5 ms, for its scheduler group.
+                os.setpgid(0, 0)
+            for each, function, arguments in self._calls:
+                if function(*arguments) == -1:
+                    layer = each
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            if os.getppid() != self._expected_parent:
+                os._exit(0)  # the server died before its death could be our signal
             layer = "descriptors"
             if self._close_others:
                 close_all_but(channel_fd)
             layer = "rlimits"
-            if self._limits:
-                rlimits.apply(self._limits)
+            for which, soft, hard in self._limits:
+                resource.setrlimit(which, (soft, hard))
             layer = "seccomp"
             if self._filter is not None:
                 self._filter.install(channel_fd)
@@ -78,6 +85,22 @@ class Prepared:
             raise LayerUnavailable(
                 LayerReport(layer, self._confinement.want(layer), False, str(error), advice)
             ) from error
+
+    def _plan_calls(self) -> Iterator[tuple[Layer, Callable[..., int], tuple[int, ...]]]:
+        """The calls of a child that are the same for all, in order."""
+        calls: list[tuple[Layer, kernel.Call]] = []
+        if self._user is not None:
+            calls.append(("user", privileges.dropping_capabilities()))
+        # Die with the fork server's main thread: after the ids changed, which clears it.
+        calls.append(("user", kernel.prctl_call(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)))
+        if self._private:
+            calls.append(("no_new_privs", kernel.prctl_call(kernel.PR_SET_NO_NEW_PRIVS, 1)))
+            # After the ids changed, too, which resets it.
+            calls.append(("no_new_privs", kernel.prctl_call(kernel.PR_SET_DUMPABLE, 0)))
+        if self._ruleset is not None:
+            calls.append(("landlock", landlock.restricting_self(self._ruleset)))
+        for layer, call in calls:
+            yield layer, call.function, tuple(int(argument) for argument in call.arguments)
 
     def settle(self) -> None:
         """Leave the file system for the empty root, if there is one: the calling process can open no file any more.
@@ -91,20 +114,6 @@ class Prepared:
         """Release what this object holds in the fork server."""
         if self._ruleset is not None:
             os.close(self._ruleset)
-
-    def _tie_to_server(self) -> None:
-        """Die with the fork server's main thread. Set after the ids changed, which clears it; and the server may have
-        died in between, so look.
-
-        Before that, a process group of its own, so that no signal to the host's group or from its terminal
-        reaches a program, nor a program's the host. A session would cost 2.5 ms, for its scheduler group.
-        """
-        with contextlib.suppress(PermissionError):  # it leads a session, and so a group, already
-            os.setpgid(0, 0)
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        # From inside a pid namespace a parent outside has the number 0.
-        if os.getppid() != (0 if "pid" in self._entered.kinds else self._server):
-            os._exit(0)
 
     def _wants(self, layer: Layer) -> bool:
         return self._confinement.want(layer) != "off"

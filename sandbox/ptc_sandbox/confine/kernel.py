@@ -7,10 +7,12 @@ and nothing is imported but the standard library: the fork server runs this befo
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import errno
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -56,27 +58,47 @@ _syscall.argtypes = [ctypes.c_ulong] * 7
 
 def syscall(name: str, *arguments: int) -> int:
     """Make system call `name`; integers and addresses only. OSError when it fails or has no number here."""
-    number = ARCHITECTURE.numbers.get(name) if ARCHITECTURE else None
-    if number is None:
-        raise OSError(errno.ENOSYS, f"{name}: not in the table for {platform.machine()}")
-    return raw(number, *arguments, name=name)
+    return make(system_call(name, *arguments))
 
 
-def raw(number: int, *arguments: int, name: str = "") -> int:
-    """Make system call `number`, padded with zeros to six arguments."""
-    result: int = _syscall(number, *arguments, *(0,) * (6 - len(arguments)))
-    if result == -1:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{name or number}: {os.strerror(code)}")
-    return result
+def raw(number: int, *arguments: int) -> int:
+    """Make a system call that has no name in our table, by its number."""
+    return make(Call(f"call {number}", _syscall, (number, *arguments, *(0,) * (6 - len(arguments)))))
 
 
 def prctl(option: int, value: int) -> int:
     """prctl(2) with one argument; by the C library's function, so that it works on any machine."""
-    result: int = _prctl(option, value, 0, 0, 0)
+    return make(prctl_call(option, value))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """A call into the kernel, ready to be made: nothing about it has to be looked up any more."""
+
+    name: str
+    function: Callable[..., int]
+    arguments: tuple[int, ...]
+
+
+def prctl_call(option: int, value: int) -> Call:
+    """`prctl`, to be made later."""
+    return Call(f"prctl({option}, {value})", _prctl, (option, value, 0, 0, 0))
+
+
+def system_call(name: str, *arguments: int) -> Call:
+    """`syscall`, to be made later. OSError (ENOSYS) where `name` has no number on this machine."""
+    number = ARCHITECTURE.numbers.get(name) if ARCHITECTURE else None
+    if number is None:
+        raise OSError(errno.ENOSYS, f"{name}: not in the table for {platform.machine()}")
+    return Call(name, _syscall, (number, *arguments, *(0,) * (6 - len(arguments))))
+
+
+def make(call: Call) -> int:
+    """Make it now. OSError with its name when the kernel refuses."""
+    result = call.function(*call.arguments)
     if result == -1:
         code = ctypes.get_errno()
-        raise OSError(code, f"prctl({option}, {value}): {os.strerror(code)}")
+        raise OSError(code, f"{call.name}: {os.strerror(code)}")
     return result
 
 

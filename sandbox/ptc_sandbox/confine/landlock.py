@@ -8,7 +8,6 @@ an exception: what a program needs is loaded before.
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 from typing import Final
 
@@ -52,10 +51,9 @@ def create_ruleset() -> int:
     return kernel.syscall("landlock_create_ruleset", kernel.address(buffer), len(attributes), 0)
 
 
-def restrict_self(ruleset: int) -> None:
-    """Confine the calling thread for good; needs no_new_privs."""
-    kernel.syscall("landlock_restrict_self", ruleset, 0)
-    os.close(ruleset)
+def restricting_self(ruleset: int) -> kernel.Call:
+    """The call that confines its maker for good; needs no_new_privs."""
+    return kernel.system_call("landlock_restrict_self", ruleset, 0)
 
 
 def describe(version: int) -> str:

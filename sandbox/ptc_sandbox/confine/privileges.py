@@ -100,15 +100,6 @@ def _may_set_groups() -> bool:
         return True
 
 
-def become(plan: UserPlan) -> None:
-    """Change ids for good; the groups went with `shed`."""
-    uid = plan.uid()
-    if uid is None:
-        return
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-
-
 def shed(plan: UserPlan) -> None:
     """In the fork server, once: lose what no child may inherit and the server does not need."""
     if plan.changes_ids and plan.clear_groups:
@@ -130,6 +121,8 @@ def _empty_bounding_set() -> None:
         capability += 1
 
 
-def drop_capabilities() -> None:
-    """Effective, permitted and inheritable sets become empty, and the ambient set with them."""
-    kernel.syscall("capset", kernel.address(_CAPABILITIES_HEADER), kernel.address(_EMPTY_CAPABILITIES))
+def dropping_capabilities() -> kernel.Call:
+    """The call that empties the effective, permitted and inheritable sets, and the ambient set with them."""
+    return kernel.system_call(
+        "capset", kernel.address(_CAPABILITIES_HEADER), kernel.address(_EMPTY_CAPABILITIES)
+    )

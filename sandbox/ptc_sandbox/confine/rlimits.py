@@ -45,7 +45,7 @@ def mapped() -> tuple[int, int]:
 
 
 def plan(resources: Resources) -> tuple[Limit, ...]:
-    """The limits to set, as (resource, soft, hard). Call after preloading: memory counts from what is
+    """The limits for a child to set, as (resource, soft, hard). Call after preloading: memory counts from what is
     mapped."""
     size, data = mapped()
     cpu = math.ceil(resources.cpu_s)
@@ -73,9 +73,3 @@ def apply_to_server() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     for which in _NOTHING_EVER:
         resource.setrlimit(which, (0, 0))
-
-
-def apply(limits: tuple[Limit, ...]) -> None:
-    """Set the rest in the child."""
-    for which, soft, hard in limits:
-        resource.setrlimit(which, (soft, hard))

@@ -59,6 +59,7 @@ def main(control_fd: int) -> None:
     layers = [report.to_json() for report in [*reports, *prepared.reports]]
     control.send(json.dumps({"hello": layers}).encode())
     _quiet()
+    prepared.settle()
     try:
         Server(control, prepared).run()
     finally:
