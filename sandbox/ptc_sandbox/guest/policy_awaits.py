@@ -113,9 +113,17 @@ class _Search:
                 name = target.id
             case _:
                 return False
-        if name in self._bound or len(self._stores[name]) != 1:
+        if name in self._bound or len(self._stores[name]) != 1 or self._is_in_class_body(call):
             return False
         return all(self._is_wrong(use) for use in self._loads[name])
+
+    def _is_in_class_body(self, node: ast.AST) -> bool:
+        """There a variable is an attribute, and read by other ways than its name."""
+        while not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+            node = self._parents[node]
+            if isinstance(node, ast.ClassDef):
+                return True
+        return False
 
 
 def _bound_otherwise(node: ast.AST) -> list[str]:
