@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -20,9 +20,7 @@ CallerKind: TypeAlias = Literal["direct", "programmatic"]
 class Direct:
     """The model itself made the call, outside any program."""
 
-    @property
-    def kind(self) -> CallerKind:
-        return "direct"
+    kind: ClassVar[CallerKind] = "direct"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +28,7 @@ class Program:
     """A program made the call. `caller_id`: the program's call id (hosted), or the code tool's call's."""
 
     caller_id: str
-
-    @property
-    def kind(self) -> CallerKind:
-        return "programmatic"
+    kind: ClassVar[CallerKind] = "programmatic"
 
 
 Caller: TypeAlias = Direct | Program

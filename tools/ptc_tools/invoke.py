@@ -17,6 +17,7 @@ from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext, ToolContext
 from ptc_tools.contract import Contract
+from ptc_tools.deadline import Expired, within
 from ptc_tools.errors import InvalidJson
 from ptc_tools.ledger import Attempt, Ledger
 from ptc_tools.middleware import Invocation, Middleware
@@ -56,6 +57,7 @@ class Invoker:
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self._ledger = Ledger(recorder)
         self._policy = None if policy is GRANT_REGISTERED else policy
+        self._unobserved = self._policy is None and recorder is None  # nobody to ask, nothing to record
         self._approver = approver
         self._middleware = tuple(middleware)
         self._default_timeout = default_timeout
@@ -99,6 +101,8 @@ class Invoker:
         invocation = Invocation(tool, cast("JsonObject", arguments), call, run)
         if self._middleware:
             return await Onion(self, invocation, self._middleware).invoke()
+        if self._unobserved and contract.approval == "never":
+            return await self.execute(invocation, keywords, 1)
         attempt = await self.admit(invocation)
         if isinstance(attempt, Denied):
             return attempt
@@ -145,29 +149,27 @@ class Invoker:
         """Run the tool under its deadline, and bound and validate what it returns."""
         tool = invocation.tool
         seconds = tool.contract.timeout or self._default_timeout
-        deadline = asyncio.timeout(seconds)
-        context = ToolContext(
-            invocation.run,
-            invocation.call,
-            self.invoke,
-            attempt,
-            recorder=self._ledger.recorder,
-            deadline=None if seconds is None else time.monotonic() + seconds,
-        )
+        context = None
+        if tool.takes_context is not None:
+            context = ToolContext(
+                invocation.run,
+                invocation.call,
+                self.invoke,
+                attempt,
+                recorder=self._ledger.recorder,
+                deadline=None if seconds is None else time.monotonic() + seconds,
+            )
         try:
-            async with deadline:
-                value = await tool.call(keywords, context)
+            value = await within(seconds, tool.call(keywords, context))
+        except Expired:
+            return timed_out(invocation, seconds)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return failed(invocation, error)  # nobody cancelled the call: it awaited something that was
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the application's code failed
-            if deadline.expired() and isinstance(error, TimeoutError):
-                return timed_out(invocation, seconds)
             return failed(invocation, error)
-        if deadline.expired():
-            return timed_out(invocation, seconds)
         return released(invocation, tool.codec, value, self._max_result_bytes)
 
     def released_value(self, invocation: Invocation, value: JsonValue) -> Outcome:

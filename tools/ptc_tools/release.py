@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from ptc_tools.bounds import cut
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import RunContext, idempotency_key
-from ptc_tools.contract import Contract
+from ptc_tools.contract import UNBOUNDED, Contract
 from ptc_tools.errors import InvalidJson
 from ptc_tools.markers import REDACTED, sensitive_texts
 from ptc_tools.middleware import Invocation
@@ -27,10 +27,13 @@ _SHORTEST = 4  # shorter values would blot out ordinary words, and are no secret
 def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int) -> Outcome:
     """What a tool, or a middleware in its stead, returned."""
     contract = invocation.tool.contract
-    limit = min(max_bytes, contract.bounds.bytes or max_bytes) if not contract.bounds.cuts else max_bytes
+    bounds = contract.bounds
     try:
-        returned = codec.encode(value, limit)
-        if contract.bounds.cuts or contract.bounds.depth is not None:
+        if bounds is UNBOUNDED:
+            returned = codec.encode(value, max_bytes)
+        else:
+            limit = max_bytes if bounds.cuts else min(max_bytes, bounds.bytes or max_bytes)
+            returned = codec.encode(value, limit)
             _bound(returned, contract, invocation.arguments)
     except Exception as error:  # noqa: BLE001 - serialising runs the application's code
         text = str(error) if isinstance(error, ValueError) else describe_exception(error)

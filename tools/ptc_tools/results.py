@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import collections.abc
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson, InvalidSignature
 from ptc_tools.fragments import fragment
 from ptc_tools.provenance import Provenance, Traced
-from ptc_tools.returns import EmptyResult, PartialResult
+from ptc_tools.returns import EmptyResult, Kind, PartialResult, kind_of
 from ptc_tools.strict_json import MAX_DEPTH, dumps, loads
-from ptc_tools.typed import Items, result_adapter
+from ptc_tools.typed import result_adapter
 
 _AWAITABLES = (collections.abc.Awaitable, collections.abc.Coroutine)
 _STREAMS = (collections.abc.AsyncIterator, collections.abc.AsyncGenerator, collections.abc.Iterator,
             collections.abc.Generator, collections.abc.AsyncIterable)  # fmt: skip
-Kind: TypeAlias = Literal["success", "empty", "partial"]
 
 
 class InvalidResult(ValueError):
@@ -55,12 +55,7 @@ class Codec:
         if isinstance(value, Traced):
             traced = cast("Traced[object]", value)
             value, provenance = traced.value, traced.provenance
-        kind: Kind = "success"
-        if isinstance(value, PartialResult):
-            kind = "partial"
-        elif isinstance(value, EmptyResult):
-            kind = "empty"
-        return Returned(self._json(value, max_bytes), kind, provenance)
+        return Returned(self._json(value, max_bytes), kind_of(value), provenance)
 
     def _json(self, value: object, max_bytes: int) -> JsonValue:
         if isinstance(value, PartialResult | EmptyResult):
@@ -79,28 +74,35 @@ PLAIN = Codec()
 class TypedCodec(Codec):
     """For a tool with a return annotation."""
 
-    __slots__ = ("_adapter", "_annotation")
+    __slots__ = ("_annotation", "_write")
 
     def __init__(self, annotation: object, what: str) -> None:
         self._annotation = annotation
-        self._adapter: Items | None = None
+        self._write: Callable[..., bytes] | None = None
         part = fragment(annotation, "serialization", strict=False, what=what)
         self.sensitive = part.sensitive
         self.schema = part.rooted
 
     def _json(self, value: object, max_bytes: int) -> JsonValue:
-        adapter = self._adapter
-        if adapter is None:
-            adapter = self._adapter = result_adapter(self._annotation, "result")
+        write = self._write
+        if write is None:
+            # The core's own method: the adapter's wrapper costs as much as the work.
+            write = self._write = result_adapter(self._annotation, "result").serializer.to_json
         try:
             # The schema judges the result afterwards, so a warning about its type would say nothing new.
-            text = adapter.dump_json([value], by_alias=True, warnings=False)
+            text = write([value], by_alias=True, warnings=False)
         except PydanticSerializationError as error:
             raise InvalidResult(str(error).splitlines()[0]) from None
-        _check_size(len(text) - 2, max_bytes)
+        if len(text) - 2 > max_bytes:
+            _check_size(len(text) - 2, max_bytes)
         try:
-            return cast("list[JsonValue]", loads(text, max_depth=MAX_DEPTH + 1))[0]
-        except InvalidJson as error:
+            # Fewer bytes cannot be nested deeper.
+            if len(text) > MAX_DEPTH and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+                return cast("list[JsonValue]", loads(text, max_depth=MAX_DEPTH + 1))[0]
+            # Pydantic wrote it just now: only what its serialiser lets pass has to be refused.
+            listed: list[JsonValue] = from_json(text, allow_inf_nan=False)
+            return listed[0]
+        except ValueError as error:
             raise InvalidResult(str(error)) from None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import NoReturn, TypeAlias, cast
 
 from ptc_tools.call import JsonObject, JsonValue
@@ -35,7 +36,7 @@ def loads(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
         except UnicodeDecodeError as error:
             raise InvalidJson(f"not UTF-8 at byte {error.start}") from None
     try:
-        value = cast("JsonValue", _DECODER.decode(document))
+        value = _parsed(document)
     except json.JSONDecodeError as error:
         raise InvalidJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -46,8 +47,8 @@ def loads(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
         raise InvalidJson(f"a number is not acceptable: {error}") from None
     # Only text that has as many brackets can be as deep, and only an escape or a raw surrogate can leave
     # a lone one: most documents need no walk.
-    deep = document.count("{") + document.count("[") > max_depth
-    if deep or "\\u" in document or not _encodable(document):
+    deep = len(document) > max_depth and document.count("{") + document.count("[") > max_depth
+    if deep or "\\u" in document or not (document.isascii() or _encodable(document)):
         _check(value, max_depth)
     return value
 
@@ -90,6 +91,15 @@ def _clone(value: object) -> JsonValue:
     if isinstance(value, list | tuple):
         return [_clone(item) for item in value]
     return cast("JsonValue", value)
+
+
+def _parsed(document: str) -> JsonValue:
+    """The scanner itself where nothing stands around the value, which is the usual case."""
+    try:
+        value, end = _SCAN(document, 0)
+    except StopIteration:
+        end = -1
+    return cast("JsonValue", value if end == len(document) else _DECODER.decode(document))
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -163,6 +173,7 @@ def _check(value: object, max_depth: int) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_reject_constant)
+_SCAN: Callable[[str, int], tuple[object, int]] = vars(_DECODER)["scan_once"]
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False

@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import Generic, Literal, ParamSpec, TypedDict, TypeVar, cast, overload
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from types import CoroutineType, MappingProxyType
+from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, cast, overload
 
 from typing_extensions import Unpack
 
 from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.context import ToolContext
-from ptc_tools.contract import BY_GENERATOR, Approval, Contract, Effects, RiskLevel
+from ptc_tools.contract import BY_GENERATOR, UNBOUNDED, Approval, Contract, Effects, RiskLevel
 from ptc_tools.docstrings import summary
 from ptc_tools.errors import InvalidSignature, RegistrationError
 from ptc_tools.markers import is_designer
@@ -167,17 +167,20 @@ class Tool(Generic[P, R]):
             return dict(arguments)
         return self._parameters.decode(arguments)
 
-    async def call(self, keywords: dict[str, object], context: ToolContext) -> object:
-        """Run the function with decoded arguments: on the event loop if async, else in a pool thread."""
+    def call(self, keywords: dict[str, object], context: ToolContext | None) -> Coroutine[Any, Any, object]:
+        """The function's run with decoded arguments: on the event loop if async, else in a pool thread.
+
+        `context` may be None for a tool that does not take one (`takes_context`).
+        """
         if self._designed:
             keywords.update(self._designed)
         if self.takes_context is not None:
             keywords[self.takes_context] = context
-        function = cast("Callable[..., object]", self.function)
-        if self._is_async:
-            return await cast("Awaitable[object]", function(**keywords))
-        value = await run_in_thread(functools.partial(function, **keywords))
-        return await value if inspect.isawaitable(value) else value
+        function: Callable[..., Any] = self.function
+        if not self._is_async:
+            return _off_the_loop(functools.partial(function, **keywords))
+        step = function(**keywords)
+        return step if type(step) is CoroutineType else _awaited(step)
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> object:
         """Decode, then run. The arguments must fit the schema; who calls is not asked here."""
@@ -220,7 +223,7 @@ def _typed_tool(function: Callable[P, R], names: _Locals, options: ToolOptions) 
     name = name_of(function) if given is None else given
     what = f"tool {name!r}"
     strict = options.get("strict", True)
-    bounds = options.get("bounds", Bounds())
+    bounds = options.get("bounds", UNBOUNDED)
     hints = names.hints(function)
     parameters = read_parameters(function, hints, strict=strict, what=what)
     codec = read_result(hints, what, may_be_cut=bounds.cuts)
@@ -281,6 +284,15 @@ def define_tool(
         **_declared(options),
     )
     return Tool(contract, function)
+
+
+async def _off_the_loop(function: Callable[[], object]) -> object:
+    value = await run_in_thread(function)
+    return await value if inspect.isawaitable(value) else value
+
+
+async def _awaited(step: Awaitable[object]) -> object:
+    return await step
 
 
 class _Declared(TypedDict, total=False):
