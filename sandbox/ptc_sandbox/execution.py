@@ -312,6 +312,10 @@ class Execution:
                 # No honest guest can do this: its program has no such name.
                 self._refuse("denied", f"the program called {frame.name!r}, which was not granted to it")
 
+                return
+        if frame.blocked is not None and not self._ended:
+            self._on_blocked(frame.blocked)
+
     def _on_cancel(self, number: int) -> None:
         if number in self._answered:
             return  # the answer and the cancellation crossed on the way

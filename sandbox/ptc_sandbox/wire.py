@@ -6,7 +6,7 @@ one. A breach raises ProtocolViolation and the connection is dead; nothing here 
 
 Frames (docs/wire.md), a four-byte little-endian length and a JSON array:
 
-    child → host    ["ready"]  ["unconfined", layer, reason]  ["call", number, name, arguments, line]
+    child → host    ["ready"]  ["unconfined", layer, reason]  ["call", number, name, arguments, line, waits]
                     ["cancel", number]  ["blocked", received, [number…], timer_us]  ["out", text]
                     ["refused", name, line]  ["end", {…}]
     host → child    ["rehearse"]  ["start", {…}]  ["answer", number, clock_us, ok, value]  ["tick", clock_us]
@@ -14,7 +14,7 @@ Frames (docs/wire.md), a four-byte little-endian length and a JSON array:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
@@ -80,23 +80,6 @@ class Unconfined:
 
 
 @dataclass(frozen=True, slots=True)
-class CallFrame:
-    """The program calls a tool by the name it sees."""
-
-    number: int
-    name: str
-    arguments: JsonObject
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class CancelFrame:
-    """The program no longer waits for a call."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class BlockedFrame:
     """The program can do nothing until one of `pending` is answered or `timer_us` comes.
 
@@ -106,6 +89,24 @@ class BlockedFrame:
     received: int
     pending: tuple[int, ...]
     timer_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFrame:
+    """The program calls a tool by the name it sees; `blocked` where it can do nothing until it is answered."""
+
+    number: int
+    name: str
+    arguments: JsonObject
+    line: int | None
+    blocked: BlockedFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFrame:
+    """The program no longer waits for a call."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +221,15 @@ class Wire:
 
     def _read(self, frame: Any, size: int) -> WireEvent:
         match frame:
-            case ["call", int(number), str(name), dict(arguments), None | int() as line] if (
-                type(number) is int
-            ):
-                return self._call(number, name, arguments, line, size)
+            case [
+                "call",
+                int(number),
+                str(name),
+                dict(arguments),
+                None | int() as line,
+                None | int() as waits,
+            ] if type(number) is int:
+                return self._call(CallFrame(number, name[:200], arguments, line), waits, size)
             case ["cancel", int(number)] if 0 < number <= self.calls:
                 return CancelFrame(number)
             case ["blocked", int(received), list(pending), None | int() as timer_us]:
@@ -247,12 +253,14 @@ class Wire:
                 return Unconfined(layer[:100], reason[:1000])
         raise ProtocolViolation(f"a frame {frame[0][:20]!r} is not of its form")
 
-    def _call(self, number: int, name: str, arguments: JsonObject, line: int | None, size: int) -> CallFrame:
-        if number != self.calls + 1:
-            raise ProtocolViolation(f"call number {number} follows {self.calls}")
+    def _call(self, call: CallFrame, waits: int | None, size: int) -> CallFrame:
+        if call.number != self.calls + 1:
+            raise ProtocolViolation(f"call number {call.number} follows {self.calls}")
         self._bound(size, self._limits.argument_bytes, "the arguments of a call")
-        self.calls = number
-        return CallFrame(number, name[:200], arguments, line)
+        self.calls = call.number
+        if waits is None:
+            return call
+        return replace(call, blocked=self._blocked(waits, [call.number], None))
 
     def is_stale(self, frame: BlockedFrame) -> bool:
         """Whether it was said before our last frame reached the child, and so is no longer true."""

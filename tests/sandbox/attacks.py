@@ -440,7 +440,7 @@ ATTACKS = (
     Attack(
         "forged call of a tool not granted",
         "the host looks names up among the granted",
-        "import os, struct\nb = b'[\"call\",1,\"admin_delete\",{},1]'\nos.write(3, struct.pack('<I', len(b)) + b)\n",
+        "import os, struct\nb = b'[\"call\",1,\"admin_delete\",{},1,null]'\nos.write(3, struct.pack('<I', len(b)) + b)\n",
         None,
         None,
         "denied:host:unknown_tool",
@@ -448,7 +448,7 @@ ATTACKS = (
     Attack(
         "forged call of an attribute name",
         "a lookup in a dict, never getattr",
-        "import os, struct\nb = b'[\"call\",1,\"__class__\",{},1]'\nos.write(3, struct.pack('<I', len(b)) + b)\n",
+        "import os, struct\nb = b'[\"call\",1,\"__class__\",{},1,null]'\nos.write(3, struct.pack('<I', len(b)) + b)\n",
         None,
         None,
         "denied:host:unknown_tool",
@@ -480,7 +480,7 @@ ATTACKS = (
     Attack(
         "forged arguments",
         "validated like any call's",
-        'import os, struct\nb = b\'["call",1,"add",{"a":2,"__proto__":3},1]\'\nos.write(3, struct.pack(\'<I\', len(b)) + b)\n',
+        'import os, struct\nb = b\'["call",1,"add",{"a":2,"__proto__":3},1,null]\'\nos.write(3, struct.pack(\'<I\', len(b)) + b)\n',
         None,
         None,
         "completed",

@@ -35,7 +35,7 @@ for _ in range(2000):
     kind = random.choice(["call", "out", "blocked", "cancel"]) if random.random() < 0.998 else random.choice(KINDS)
     if kind == "call":
         calls += 1
-        body = '["call",%d,"get",{{"i":%s}},null]' % (calls, value())
+        body = '["call",%d,"get",{{"i":%s}},null,null]' % (calls, value())
     elif kind == "out": body = '["out","x"]'
     elif kind == "blocked": body = '["blocked",%d,[],null]' % random.randrange(2)
     elif kind == "cancel": body = '["cancel",%d]' % random.randrange(1, max(2, calls + 1)) if random.random() < 0.01 else '["out",""]'
@@ -96,7 +96,7 @@ async def test_hostile_children_by_the_hundred_thousand_frames() -> None:
 def test_a_hundred_thousand_frames_raise_nothing_but_violations(chunks: tuple[bytes, ...]) -> None:
     """20,000 connections of five generated frames each."""
     wire = running()
-    wire.receive(frame(["call", 1, "get", {}, None]))
+    wire.receive(frame(["call", 1, "get", {}, None, None]))
     for chunk in chunks:
         try:
             wire.receive(chunk)

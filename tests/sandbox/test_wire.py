@@ -45,7 +45,7 @@ def running() -> Wire:
 def test_a_run_from_ready_to_end() -> None:
     """The ordinary course of frames gives the ordinary course of events."""
     wire = running()
-    data = frame(["call", 1, "get", {"i": 1}, 3]) + frame(["blocked", 1, [1], None])
+    data = frame(["call", 1, "get", {"i": 1}, 3, None]) + frame(["blocked", 1, [1], None])
     assert wire.receive(data) == [CallFrame(1, "get", {"i": 1}, 3), BlockedFrame(1, (1,), None)]
     wire.answer(1, 10, True, 1)
     assert wire.receive(frame(["out", "hello"])) == [OutputFrame("hello")]
@@ -58,7 +58,7 @@ def test_a_run_from_ready_to_end() -> None:
 @given(cuts=st.lists(st.integers(0, 80), max_size=10))
 def test_frames_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
     """A socket may deliver any number of bytes at a time."""
-    data = frame(["call", 1, "get", {"i": 1}, 3]) + frame(["cancel", 1]) + frame(["out", "x"])
+    data = frame(["call", 1, "get", {"i": 1}, 3, None]) + frame(["cancel", 1]) + frame(["out", "x"])
     wire = running()
     events = []
     start = 0
@@ -78,17 +78,17 @@ def test_frames_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
         (raw(b"[]"), "not an array"),
         (raw(b""), "strict JSON"),
         (frame([7]), "not an array"),
-        (raw(b'["call",1,"get",{"i":1,"i":2},3]'), "duplicate key"),
+        (raw(b'["call",1,"get",{"i":1,"i":2},3,null]'), "duplicate key"),
         (raw(b'["end",{"status":"completed","value":NaN}]'), "strict JSON"),
         (raw(b'["end",{"status":"completed","value":1e999}]'), "strict JSON"),
         (raw(b'["out","\\ud800"]'), "strict JSON"),
-        (raw(b'["call",1,"get",{"i":' + b"[" * 200 + b"]" * 200 + b"},3]"), "deep"),
-        (frame(["call", 2, "get", {}, None]), "follows 0"),
-        (frame(["call", 0, "get", {}, None]), "follows 0"),
-        (frame(["call", True, "get", {}, None]), "not of its form"),
-        (frame(["call", 1.0, "get", {}, None]), "not of its form"),
-        (frame(["call", 1, "get", [], None]), "not of its form"),
-        (frame(["call", 1, "get", {}, "3"]), "not of its form"),
+        (raw(b'["call",1,"get",{"i":' + b"[" * 200 + b"]" * 200 + b"},3,null]"), "deep"),
+        (frame(["call", 2, "get", {}, None, None]), "follows 0"),
+        (frame(["call", 0, "get", {}, None, None]), "follows 0"),
+        (frame(["call", True, "get", {}, None, None]), "not of its form"),
+        (frame(["call", 1.0, "get", {}, None, None]), "not of its form"),
+        (frame(["call", 1, "get", [], None, None]), "not of its form"),
+        (frame(["call", 1, "get", {}, "3", None]), "not of its form"),
         (frame(["cancel", 1]), "not of its form"),
         (frame(["blocked", 1, [1], None]), "never made"),
         (frame(["blocked", 99, [], None]), "more than was sent"),
@@ -100,7 +100,7 @@ def test_frames_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
         (frame(["end", {"status": "killed:time"}]), "not of its form"),
         (frame(["end", {"status": "completed"}]), "not of its form"),
         (frame(["refused", "rm", 1]), "not of its form"),
-        (frame(["call", 1, "get", {"i": "x" * 8192}, 1]), "announced"),
+        (frame(["call", 1, "get", {"i": "x" * 8192}, 1, None]), "announced"),
     ],
 )
 def test_a_breach_ends_the_connection(data: bytes, says: str) -> None:
@@ -119,12 +119,21 @@ def test_a_breach_ends_the_connection(data: bytes, says: str) -> None:
         wire.receive(frame(["out", "x"]))
 
 
+def test_a_call_may_say_that_the_program_waits_for_it() -> None:
+    """The common case, calls one after the other, takes one frame, and is held to what `blocked` is held to."""
+    wire = running()
+    (call,) = wire.receive(frame(["call", 1, "get", {}, None, 1]))
+    assert call == CallFrame(1, "get", {}, None, BlockedFrame(1, (1,), None))
+    with pytest.raises(ProtocolViolation, match="more than was sent"):
+        wire.receive(frame(["call", 2, "get", {}, None, 7]))
+
+
 def test_nothing_may_come_before_the_start() -> None:
     """Host wall: a child that speaks before it has a program is not one of ours any more."""
     wire = Wire(LIMITS)
     wire.receive(frame(["ready"]))
     with pytest.raises(ProtocolViolation, match="READY"):
-        wire.receive(frame(["call", 1, "get", {}, None]))
+        wire.receive(frame(["call", 1, "get", {}, None, None]))
 
 
 def test_a_truncated_frame_at_the_end_is_a_breach() -> None:
@@ -138,7 +147,7 @@ def test_a_truncated_frame_at_the_end_is_a_breach() -> None:
 def test_a_blocked_is_stale_once_something_was_sent_after_it() -> None:
     """A child that was blocked before our answer reached it is not blocked any more."""
     wire = running()
-    wire.receive(frame(["call", 1, "get", {}, None]) + frame(["call", 2, "get", {}, None]))
+    wire.receive(frame(["call", 1, "get", {}, None, None]) + frame(["call", 2, "get", {}, None, None]))
     (before,) = wire.receive(frame(["blocked", 1, [1, 2], None]))
     assert isinstance(before, BlockedFrame)
     assert not wire.is_stale(before)
@@ -169,7 +178,7 @@ FRAMES = (
     | JSON.map(frame)
     | st.binary(max_size=64)
     | st.binary(max_size=64).map(raw)
-    | st.integers(1, 3).map(lambda n: frame(["call", n, "get", {}, None]))
+    | st.integers(1, 3).map(lambda n: frame(["call", n, "get", {}, None, None]))
     | st.text(max_size=20).map(lambda t: frame(["out", t]))
 )
 

@@ -56,7 +56,8 @@ def _behind(stand_in: type) -> type:
     return _behind_by_stand_in[stand_in]
 
 
-def _make(behind: type, meta: type = StandInMeta) -> Any:
+def make_stand_in(behind: type, meta: type = StandInMeta) -> Any:
+    """A new stand-in for the type `behind`; `type(x)` gives it from now on."""
     made = meta(
         behind.__name__,
         (),
@@ -67,10 +68,10 @@ def _make(behind: type, meta: type = StandInMeta) -> Any:
     return made
 
 
-type_stand_in = _make(type, TypeStandInMeta)
+type_stand_in = make_stand_in(type, TypeStandInMeta)
 type.__setattr__(type_stand_in, "__class_getitem__", classmethod(types.GenericAlias))
-abc_meta_stand_in = _make(abc.ABCMeta)
-enum_meta_stand_in = _make(enum.EnumMeta)
+abc_meta_stand_in = make_stand_in(abc.ABCMeta)
+enum_meta_stand_in = make_stand_in(enum.EnumMeta)
 
 METACLASSES = {type_stand_in: type, abc_meta_stand_in: abc.ABCMeta, enum_meta_stand_in: enum.EnumMeta}
 """What `metaclass=` may name, and what it stands for."""
@@ -105,4 +106,4 @@ def visible(kind: type) -> type:
 
 def stand_in(kind: type) -> type:
     """The stand-in of a type that programs may not hold."""
-    return _stand_ins.get(kind) or _make(kind)
+    return _stand_ins.get(kind) or make_stand_in(kind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import events, tasks
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ class ProgramLoop(asyncio.BaseEventLoop):
     """Runs one program's coroutines. `pending` holds the future of each call that the host has not answered."""
 
     _scheduled: list[Any]  # BaseEventLoop's heap of timers, soonest first
+    _ready: Collection[Any]  # and its queue of what can run now
     if TYPE_CHECKING:
 
         def _run_once(self) -> None: ...  # BaseEventLoop's turn of the loop
@@ -119,6 +120,26 @@ class ProgramLoop(asyncio.BaseEventLoop):
                 future.set_exception(self._make_error(value))
         elif kind == "tick":
             self.world.advance(frame[1])
+
+    def alone(self) -> bool:
+        """Whether nothing but the running task can go on before a call that it makes now is answered."""
+        if self._ready or self._scheduled or self.pending or self._backlog:
+            return False
+        task = tasks.current_task(self)
+        return task is not None and not task.cancelling()  # a cancelled task must meet it at its next await
+
+    def wait_for_answer(self, number: int) -> Any:
+        """Wait for one call with nothing else to do: the same as suspending, without a turn of the loop."""
+        self.world.flush_output()
+        while True:
+            frame = self.channel.get()
+            if frame[0] == "tick":
+                self.world.advance(frame[1])
+            elif frame[1] == number:
+                self.world.advance(frame[2])
+                if frame[3]:
+                    return frame[4]
+                raise self._make_error(frame[4])
 
     def sleep_until(self, clock_us: int) -> None:
         """Block the whole program until the clock says `clock_us`; answers that come meanwhile are kept."""

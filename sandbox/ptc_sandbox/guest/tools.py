@@ -64,15 +64,19 @@ class Caller:
 
     async def call(self, name: str, arguments: dict[str, Any], line: int | None) -> Any:
         """Make the call and wait for its answer; a cancelled wait tells the host."""
+        loop = self._loop
         arguments = plain(arguments, f"the arguments of {name}")
+        alone = loop.alone()
+        waits = self._channel.received if alone else None
         try:
-            self._channel.put(["call", self._made + 1, name, arguments, line], self.argument_bytes)
+            self._channel.put(["call", self._made + 1, name, arguments, line, waits], self.argument_bytes)
         except UnicodeEncodeError:
             raise NotJson(f"an argument of {name} holds a lone surrogate, which JSON cannot carry") from None
         except TooLarge as error:
             raise ValueError(f"the call of {name} is too large: {error}") from None
         self._made = number = self._made + 1
-        loop = self._loop
+        if alone:  # most programs make their calls one after the other
+            return loop.wait_for_answer(number)
         future = loop.pending[number] = loop.create_future()
         try:
             return await future

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from ptc_sandbox.guest.facades import chance, classes, clock, functional, table, text
+from ptc_sandbox.guest.facades import chance, classes, clock, functional, table, text, zones
 from ptc_sandbox.guest.facades.module import Facade, facade
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_identity import seal_if_installed
@@ -32,6 +32,7 @@ _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "types": classes.types_members,
     "typing": classes.typing_members,
     "uuid": chance.uuid_members,
+    "zoneinfo": zones.zoneinfo_members,
 }
 """Members that are not the real module's own."""
 
@@ -45,6 +46,7 @@ _BASES: Final[dict[str, str]] = {
     "decimal": "Decimal DecimalException",
     "enum": "Enum Flag IntEnum IntFlag StrEnum",
     "fractions": "Fraction",
+    "html.parser": "HTMLParser",
     "io": "StringIO BytesIO",
     "json": "JSONDecodeError JSONDecoder JSONEncoder",
     "numbers": "Complex Integral Number Rational Real",

@@ -83,7 +83,8 @@ _NAMES: Final[dict[str, str]] = {
         heappush_max heappushpop_max heapreplace_max
         """,
     "hmac": "compare_digest digest new",
-    "html": "escape unescape",
+    "html": "escape parser unescape",
+    "html.parser": "HTMLParser",
     "io": "BytesIO SEEK_CUR SEEK_END SEEK_SET StringIO UnsupportedOperation",
     "itertools": """
         accumulate batched chain combinations combinations_with_replacement compress count cycle dropwhile
@@ -159,6 +160,7 @@ _NAMES: Final[dict[str, str]] = {
     "uuid": """
         NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
         """,
+    "zoneinfo": "ZoneInfo ZoneInfoNotFoundError available_timezones",
     "zlib": "adler32 compress crc32 decompress error",
 }
 
