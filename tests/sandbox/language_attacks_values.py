@@ -654,6 +654,23 @@ datetime.now += E()
 === clock: the machine's by time -> forbidden_attribute
 import time
 time.clock_gettime(0)
+=== files: a zone by a path -> raises ZoneInfoNotFoundError
+import zoneinfo
+zoneinfo.ZoneInfo("../../etc/passwd")
+=== files: a zone by a str subclass -> raises TypeError
+import zoneinfo
+class S(str):
+    def __eq__(self, o): return True
+    def __hash__(self): return hash("UTC")
+zoneinfo.ZoneInfo(S("x"))
+=== files: the places of zones -> forbidden_attribute
+import zoneinfo
+zoneinfo.reset_tzpath(["/"])
+=== files: a text wrapper -> forbidden_import
+from io import TextIOWrapper
+=== files: a csv of a path -> raises TypeError
+import csv
+csv.reader(5)
 === randomness: system -> forbidden_attribute
 import random
 random.SystemRandom()

@@ -60,6 +60,30 @@ local = utc.astimezone(est)
 try: utc < datetime(2024, 1, 1)
 except TypeError as e: err = str(e)
 [local.isoformat(), local.tzname(), (utc - local).total_seconds(), utc == local, repr(est), utc.replace(tzinfo=None).isoformat(), err, str(timezone.utc), utc.strftime("%z")]
+=== named zones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime, timedelta
+try:
+    berlin, tokyo = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo")
+    t = datetime(2024, 3, 31, 1, 30, tzinfo=berlin)
+    r = [t.isoformat(), (t + timedelta(hours=1)).utcoffset().total_seconds(), t.astimezone(tokyo).isoformat(), repr(berlin), str(tokyo),
+         berlin.key, isinstance(berlin, ZoneInfo), t.tzname(), ZoneInfo("Europe/Berlin") is berlin, datetime(2024, 7, 1, tzinfo=ZoneInfo("America/New_York")).strftime("%Z %z")]
+except ZoneInfoNotFoundError as e:
+    r = [str(e)]
+try: ZoneInfo("Mars/Base")
+except ZoneInfoNotFoundError as e: r.append(type(e).__name__)
+r
+=== html parser
+from html.parser import HTMLParser
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.links, self._text = [], []
+    def handle_starttag(self, tag, attrs):
+        if tag == "a": self.links.append(dict(attrs).get("href"))
+    def handle_data(self, data): self._text.append(data.strip())
+p = Links(); p.feed("<p>Hi <a href='/x'>there</a> &amp; <a href=y>you</a></p>")
+[p.links, [t for t in p._text if t]]
 === the clock is there
 from datetime import datetime, date, timezone, timedelta
 import time
@@ -534,4 +558,358 @@ tasks = [asyncio.create_task(job(i)) for i in (1, 2)]
 done, pending = await asyncio.wait(tasks)
 first = await asyncio.wait_for(job(1), timeout=5)
 [sorted(done_order), len(done), len(pending), first]
+=== sum of squares
+sum(n * n for n in range(1, 11))
+=== word count
+text = "the cat and the hat and the bat"
+counts = {}
+for word in text.split(): counts[word] = counts.get(word, 0) + 1
+sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))[:3]
+=== transpose and flatten
+m = [[1, 2, 3], [4, 5, 6]]
+[[*map(list, zip(*m))], [x for row in m for x in row]]
+=== fizzbuzz
+["FizzBuzz" if i % 15 == 0 else "Fizz" if i % 3 == 0 else "Buzz" if i % 5 == 0 else i for i in range(1, 16)]
+=== roman numerals
+def roman(n):
+    out = ""
+    for v, s in [(1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]:
+        while n >= v: out += s; n -= v
+    return out
+[roman(n) for n in (4, 9, 14, 1994)]
+=== palindromes and anagrams
+is_pal = lambda s: (t := "".join(c.lower() for c in s if c.isalnum())) == t[::-1]
+groups = {}
+for w in ["eat", "tea", "tan", "ate", "nat"]: groups.setdefault("".join(sorted(w)), []).append(w)
+[is_pal("A man, a plan, a canal: Panama"), is_pal("x y"), list(groups.values())]
+=== primes with all
+[n for n in range(2, 40) if all(n % d for d in range(2, int(n ** 0.5) + 1))]
+=== collatz with cache
+cache = {1: 1}
+def steps(n):
+    if n not in cache: cache[n] = 1 + steps(n // 2 if n % 2 == 0 else 3 * n + 1)
+    return cache[n]
+max(range(1, 500), key=steps)
+=== pascal's triangle
+rows = [[1]]
+for _ in range(5): rows.append([1, *(a + b for a, b in zip(rows[-1], rows[-1][1:])), 1])
+rows
+=== caesar cipher
+def shift(s, k): return "".join(chr((ord(c) - 97 + k) % 26 + 97) if c.islower() else c for c in s)
+[shift("hello, world", 3), shift(shift("hello", 5), -5)]
+=== running averages
+from collections import deque
+def moving(xs, n):
+    window, out = deque(maxlen=n), []
+    for x in xs:
+        window.append(x)
+        out.append(round(sum(window) / len(window), 3))
+    return out
+moving([1, 2, 3, 4, 10], 3)
+=== merge of intervals
+def merge(xs):
+    out = []
+    for a, b in sorted(xs):
+        if out and a <= out[-1][1]: out[-1][1] = max(out[-1][1], b)
+        else: out.append([a, b])
+    return out
+merge([(1, 3), (8, 10), (2, 6), (15, 18), (17, 20)])
+=== topological order by hand
+graph = {"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}
+seen, order = set(), []
+def visit(n):
+    if n in seen: return
+    seen.add(n)
+    for m in graph[n]: visit(m)
+    order.append(n)
+for n in graph: visit(n)
+order[::-1]
+=== lru cache by hand
+from collections import OrderedDict
+class LRU:
+    def __init__(self, size): self._size, self._d = size, OrderedDict()
+    def get(self, k):
+        if k not in self._d: return None
+        self._d.move_to_end(k); return self._d[k]
+    def put(self, k, v):
+        self._d[k] = v; self._d.move_to_end(k)
+        if len(self._d) > self._size: self._d.popitem(last=False)
+c = LRU(2); c.put("a", 1); c.put("b", 2); c.get("a"); c.put("c", 3)
+[c.get("a"), c.get("b"), list(c._d)]
+=== event emitter
+class Emitter:
+    def __init__(self): self._handlers = {}
+    def on(self, name):
+        def deco(f): self._handlers.setdefault(name, []).append(f); return f
+        return deco
+    def emit(self, name, *a, **k): return [f(*a, **k) for f in self._handlers.get(name, ())]
+e = Emitter()
+@e.on("x")
+def first(v): return v + 1
+@e.on("x")
+def second(v): return v * 10
+[e.emit("x", 4), e.emit("none")]
+=== builder with chained calls
+class Query:
+    def __init__(self): self._parts = []
+    def where(self, **kw): self._parts += [f"{k}={v!r}" for k, v in kw.items()]; return self
+    def order(self, by, desc=False): self._order = (by, desc); return self
+    def __str__(self): return " and ".join(self._parts) + f" order {self._order[0]}{' desc' if self._order[1] else ''}"
+str(Query().where(a=1, b="x").order("a", desc=True))
+=== observer with weak coupling
+class Subject:
+    def __init__(self): self.__observers = []; self.__state = 0
+    def attach(self, o): self.__observers.append(o)
+    @property
+    def state(self): return self.__state
+    @state.setter
+    def state(self, v):
+        self.__state = v
+        for o in self.__observers: o(v)
+seen = []
+s = Subject(); s.attach(seen.append); s.attach(lambda v: seen.append(-v)); s.state = 5
+[seen, s.state]
+=== money with decimal
+from decimal import Decimal, ROUND_HALF_UP
+items = [("a", "19.99", 3), ("b", "0.05", 7)]
+total = sum(Decimal(p) * q for _, p, q in items)
+tax = (total * Decimal("0.0825")).quantize(Decimal("0.01"), rounding=ROUND_HALF_UP)
+{"total": str(total), "tax": str(tax), "grand": f"{total + tax:,.2f}"}
+=== percentiles
+from statistics import quantiles, median
+xs = [12, 5, 7, 9, 31, 4, 18, 22]
+def pct(xs, p):
+    xs = sorted(xs); k = (len(xs) - 1) * p / 100; f = int(k)
+    return xs[f] if f + 1 >= len(xs) else xs[f] + (xs[f + 1] - xs[f]) * (k - f)
+[median(xs), quantiles(xs, n=4), pct(xs, 90)]
+=== business days
+from datetime import date, timedelta
+def add_days(d, n):
+    while n:
+        d += timedelta(days=1)
+        n -= d.weekday() < 5
+    return d
+[add_days(date(2024, 3, 1), 1).isoformat(), add_days(date(2024, 3, 1), 10).isoformat()]
+=== months between
+from datetime import date
+def months(a, b): return (b.year - a.year) * 12 + b.month - a.month - (b.day < a.day)
+[months(date(2023, 1, 31), date(2024, 3, 1)), months(date(2024, 1, 1), date(2024, 1, 31))]
+=== durations for people
+from datetime import timedelta
+def human(td):
+    h, r = divmod(int(td.total_seconds()), 3600)
+    m, s = divmod(r, 60)
+    return " ".join(f"{v}{u}" for v, u in ((h, "h"), (m, "m"), (s, "s")) if v) or "0s"
+[human(timedelta(seconds=s)) for s in (0, 59, 3600, 7325)]
+=== log lines by regex
+import re
+from collections import Counter
+log = """2024-01-01 10:00:01 ERROR db: timeout
+2024-01-01 10:00:05 INFO web: ok
+2024-01-01 11:12:00 ERROR web: 500"""
+rx = re.compile(r"^(?P<day>\S+) (?P<hour>\d\d):\S+ (?P<level>[A-Z]+) (?P<where>\w+): (?P<text>.*)$", re.M)
+rows = [m.groupdict() for m in rx.finditer(log)]
+[Counter(r["level"] for r in rows).most_common(), [r["text"] for r in rows if r["where"] == "web"], sorted({r["hour"] for r in rows})]
+=== slugs and cases
+import re
+def slug(s): return re.sub(r"[^a-z0-9]+", "-", s.lower()).strip("-")
+def snake(s): return re.sub(r"(?<!^)(?=[A-Z])", "_", s).lower()
+def camel(s): h, *t = s.split("_"); return h + "".join(w.title() for w in t)
+[slug("Hello, World! Again"), snake("someValueHere"), camel("some_value_here")]
+=== key value parsing
+import re
+pairs = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', 'a=1 b="two words" c=x'))
+{k: v.strip('"') for k, v in pairs.items()}
+=== nested get and set
+def dig(d, path, default=None):
+    for k in path.split("."):
+        try: d = d[int(k)] if isinstance(d, list) else d[k]
+        except (KeyError, IndexError, ValueError, TypeError): return default
+    return d
+def put(d, path, v):
+    *ks, last = path.split(".")
+    for k in ks: d = d.setdefault(k, {})
+    d[last] = v
+data = {"a": [{"b": 1}, {"b": {"c": 2}}]}
+put(data, "x.y.z", 9)
+[dig(data, "a.1.b.c"), dig(data, "a.7.b", "none"), data["x"]]
+=== deep merge and diff
+def merge(a, b):
+    out = dict(a)
+    for k, v in b.items(): out[k] = merge(out[k], v) if isinstance(v, dict) and isinstance(out.get(k), dict) else v
+    return out
+def diff(a, b, path=""):
+    for k in sorted(a.keys() | b.keys()):
+        p = f"{path}.{k}" if path else k
+        if k not in b: yield f"-{p}"
+        elif k not in a: yield f"+{p}"
+        elif isinstance(a[k], dict) and isinstance(b[k], dict): yield from diff(a[k], b[k], p)
+        elif a[k] != b[k]: yield f"~{p}"
+a, b = {"x": 1, "y": {"z": 1, "w": 2}}, {"y": {"z": 5, "v": 3}, "q": 0}
+[merge(a, b), list(diff(a, b))]
+=== table of text
+rows = [{"name": "ann", "age": 30}, {"name": "bobby", "age": 4}]
+cols = list(rows[0])
+w = {c: max(len(c), *(len(str(r[c])) for r in rows)) for c in cols}
+"\n".join([" | ".join(f"{c:<{w[c]}}" for c in cols), "-+-".join("-" * w[c] for c in cols), *(" | ".join(f"{r[c]!s:<{w[c]}}" for c in cols) for r in rows)])
+=== histogram
+data = [1, 2, 2, 3, 3, 3, 7]
+lo, hi, n = min(data), max(data), 3
+step = (hi - lo) / n
+bins = [0] * n
+for x in data: bins[min(int((x - lo) / step), n - 1)] += 1
+["#" * b for b in bins]
+=== chunks and windows
+from itertools import islice
+def chunks(it, n):
+    it = iter(it)
+    while batch := list(islice(it, n)): yield batch
+def windows(xs, n): return [xs[i:i + n] for i in range(len(xs) - n + 1)]
+[list(chunks(range(7), 3)), windows("abcd", 2)]
+=== cartesian choices
+from itertools import product, combinations
+sizes, colors = ["S", "M"], ["red", "blue"]
+[["-".join(p) for p in product(sizes, colors)], sum(1 for c in combinations([1, 2, 3, 4, 5], 3) if sum(c) % 3 == 0)]
+=== knapsack
+def knap(items, cap):
+    best = [0] * (cap + 1)
+    for w, v in items:
+        for c in range(cap, w - 1, -1): best[c] = max(best[c], best[c - w] + v)
+    return best[cap]
+knap([(2, 3), (3, 4), (4, 5), (5, 6)], 8)
+=== game of life
+def step(cells):
+    near = {}
+    for x, y in cells:
+        for dx in (-1, 0, 1):
+            for dy in (-1, 0, 1):
+                if dx or dy: near[x + dx, y + dy] = near.get((x + dx, y + dy), 0) + 1
+    return {c for c, n in near.items() if n == 3 or (n == 2 and c in cells)}
+sorted(step(step({(1, 0), (2, 1), (0, 2), (1, 2), (2, 2)})))
+=== matrix determinant
+def det(m): return m[0][0] if len(m) == 1 else sum((-1) ** j * m[0][j] * det([r[:j] + r[j + 1:] for r in m[1:]]) for j in range(len(m)))
+det([[2, 0, 1], [1, 3, 2], [1, 1, 4]])
+=== newton and bisection
+def newton(f, df, x, n=20):
+    for _ in range(n): x -= f(x) / df(x)
+    return x
+def bisect(f, a, b, eps=1e-9):
+    while b - a > eps:
+        m = (a + b) / 2
+        a, b = (a, m) if f(a) * f(m) <= 0 else (m, b)
+    return a
+[round(newton(lambda x: x * x - 2, lambda x: 2 * x, 1.0), 9), round(bisect(lambda x: x ** 3 - x - 2, 1, 2), 6)]
+=== run length
+from itertools import groupby
+import re
+enc = lambda s: "".join(f"{len(list(g))}{c}" for c, g in groupby(s))
+dec = lambda s: "".join(c * int(n) for n, c in re.findall(r"(\d+)(\D)", s))
+[enc("aaabcc"), dec(enc("aaabcc"))]
+=== trie
+class Trie:
+    def __init__(self): self._root = {}
+    def add(self, w):
+        n = self._root
+        for c in w: n = n.setdefault(c, {})
+        n["$"] = True
+    def starts(self, p):
+        n = self._root
+        for c in p:
+            if c not in n: return []
+            n = n[c]
+        def walk(n, acc):
+            for c, m in n.items():
+                if c == "$": yield acc
+                else: yield from walk(m, acc + c)
+        return sorted(walk(n, p))
+t = Trie()
+for w in ("car", "cart", "dog"): t.add(w)
+[t.starts("ca"), t.starts("x")]
+=== priority tasks
+import heapq
+from dataclasses import dataclass, field
+@dataclass(order=True)
+class Task:
+    priority: int
+    name: str = field(compare=False)
+q = []
+for p, n in [(3, "low"), (1, "high"), (2, "mid")]: heapq.heappush(q, Task(p, n))
+[heapq.heappop(q).name for _ in range(3)]
+=== validation with errors collected
+class Invalid(ValueError):
+    def __init__(self, errors): super().__init__("; ".join(errors)); self.errors = errors
+def check(u):
+    errors = []
+    if not u.get("name"): errors.append("name missing")
+    if not isinstance(u.get("age"), int) or not 0 <= u["age"] < 150: errors.append("age wrong")
+    if errors: raise Invalid(errors)
+    return u
+out = []
+for u in ({"name": "a", "age": 3}, {"age": "x"}, {"name": "b", "age": 200}):
+    try: out.append(check(u)["name"])
+    except Invalid as e: out.append(e.errors)
+out
+=== retry with tools
+attempts = []
+async def unsteady(n):
+    attempts.append(n)
+    if len(attempts) < 3: raise ConnectionError(f"attempt {len(attempts)}")
+    return await get(i=n)
+async def retry(f, *a, times=5):
+    for i in range(times):
+        try: return await f(*a)
+        except ConnectionError as e: last = e
+    raise last
+[await retry(unsteady, 7), attempts]
+=== paging through a tool
+async def page(offset): return await echo(x={"items": list(range(offset, min(offset + 3, 8))), "next": offset + 3 if offset + 3 < 8 else None})
+items, offset = [], 0
+while offset is not None:
+    p = await page(offset)
+    items.extend(p["items"])
+    offset = p["next"]
+items
+=== bounded concurrency
+import asyncio
+sem, active, peak = asyncio.Semaphore(2), 0, 0
+async def job(i):
+    global active, peak
+    async with sem:
+        active += 1; peak = max(peak, active)
+        await asyncio.sleep(0)
+        active -= 1
+        return await get(i=i * i)
+[await asyncio.gather(*map(job, range(5))), peak]
+=== producer and consumer
+import asyncio
+q, got = asyncio.Queue(maxsize=2), []
+async def produce():
+    for i in range(5): await q.put(i)
+    await q.put(None)
+async def consume():
+    while (x := await q.get()) is not None: got.append(await get(i=x))
+await asyncio.gather(produce(), consume())
+got
+=== errors from a group of tasks
+import asyncio
+async def fail(n): raise ValueError(n)
+caught = []
+try:
+    async with asyncio.TaskGroup() as tg:
+        tg.create_task(fail(1)); tg.create_task(get(i=2))
+except* ValueError as g: caught = [str(e) for e in g.exceptions]
+caught
+=== cancelling a task
+import asyncio
+log = []
+async def slow():
+    try: await asyncio.sleep(30)
+    except asyncio.CancelledError: log.append("cancelled"); raise
+    finally: log.append("cleaned")
+t = asyncio.create_task(slow())
+await asyncio.sleep(0)
+t.cancel()
+try: await t
+except asyncio.CancelledError: log.append("seen")
+[log, t.cancelled(), t.done()]
 '''
