@@ -164,6 +164,6 @@ def test_doctor_checks_itself_by_running_programs(
     """What must compute computes, what must be stopped is stopped, in a sandbox of the default level."""
     code, printed = run_doctor(monkeypatch, examined, "--json", "--self-check")
     checks = json.loads(printed)["self_check"]
-    assert [check["name"] for check in checks if not check["passed"]] == []
+    assert [check for check in checks if not check["passed"]] == []
     assert len(checks) >= 9
     assert code == 0
