@@ -64,10 +64,13 @@ if TYPE_CHECKING:
     from ptc.streaming import ReasoningDelta, RefusalDelta, TextDelta
     from ptc.usage import Usage
     from ptc_sandbox import CodeAct, Sandbox
+    from ptc_tools.bounds import Bounds, SearchRange
     from ptc_tools.call import Call, Direct, Program
     from ptc_tools.catalog import Catalog
+    from ptc_tools.compare import Comparison, Reason, compare, compare_schemas
     from ptc_tools.context import RunContext, ToolContext
     from ptc_tools.contract import Contract
+    from ptc_tools.declaration import Spec, compile_declaration
     from ptc_tools.errors import (
         DuplicateTool,
         HostControlFlow,
@@ -80,11 +83,20 @@ if TYPE_CHECKING:
         ToolCallError,
     )
     from ptc_tools.experimental import ExperimentalWarning
+    from ptc_tools.extension import Extension, Manifest, Offer, offers
+    from ptc_tools.fingerprint import toolset_fingerprint
     from ptc_tools.invoke import Invoker
-    from ptc_tools.middleware import Invocation, Middleware, Next
-    from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
-    from ptc_tools.policy import Approver, Policy
+    from ptc_tools.lint import Finding, lint
+    from ptc_tools.lock import Lock, LockError
+    from ptc_tools.markers import Designer, ProviderConfig, Sensitive
+    from ptc_tools.middleware import Invocation, Middleware, Next, Retry
+    from ptc_tools.mutation import Idempotency, Reconciliation, TransportError
+    from ptc_tools.outcome import Cancelled, Denied, Empty, Failure, Outcome, Partial, Success, Uncertain
+    from ptc_tools.policy import Approver, GrantRegistered, Policy, RequireAuthority
+    from ptc_tools.provenance import Provenance, Source, Traced, flatten, join, summarise
     from ptc_tools.record import Recorder
+    from ptc_tools.returns import EmptyResult, PartialResult, Unavailable
+    from ptc_tools.secret import Secret
     from ptc_tools.tool import Tool, define_tool, tool
 
 _HOME = {
@@ -157,11 +169,32 @@ _HOME = {
     ),
     "ptc_tools.experimental": ("ExperimentalWarning",),
     "ptc_tools.invoke": ("Invoker",),
-    "ptc_tools.middleware": ("Invocation", "Middleware", "Next"),
-    "ptc_tools.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success"),
-    "ptc_tools.policy": ("Approver", "Policy"),
+    "ptc_tools.middleware": ("Invocation", "Middleware", "Next", "Retry"),
+    "ptc_tools.outcome": (
+        "Cancelled",
+        "Denied",
+        "Empty",
+        "Failure",
+        "Outcome",
+        "Partial",
+        "Success",
+        "Uncertain",
+    ),
+    "ptc_tools.policy": ("Approver", "GrantRegistered", "Policy", "RequireAuthority"),
     "ptc_tools.record": ("Recorder",),
     "ptc_tools.tool": ("Tool", "define_tool", "tool"),
+    "ptc_tools.bounds": ("Bounds", "SearchRange"),
+    "ptc_tools.compare": ("Comparison", "Reason", "compare", "compare_schemas"),
+    "ptc_tools.declaration": ("Spec", "compile_declaration"),
+    "ptc_tools.extension": ("Extension", "Manifest", "Offer", "offers"),
+    "ptc_tools.fingerprint": ("toolset_fingerprint",),
+    "ptc_tools.lint": ("Finding", "lint"),
+    "ptc_tools.lock": ("Lock", "LockError"),
+    "ptc_tools.markers": ("Designer", "ProviderConfig", "Sensitive"),
+    "ptc_tools.mutation": ("Idempotency", "Reconciliation", "TransportError"),
+    "ptc_tools.provenance": ("Provenance", "Source", "Traced", "flatten", "join", "summarise"),
+    "ptc_tools.returns": ("EmptyResult", "PartialResult", "Unavailable"),
+    "ptc_tools.secret": ("Secret",),
 }
 """Where each public name lives. To add one: here, in `__all__`, and in the block for type checkers above."""
 
@@ -172,6 +205,7 @@ __all__ = [
     "Approve",
     "Approver",
     "AuditLog",
+    "Bounds",
     "Call",
     "CallFinished",
     "CallReport",
@@ -181,6 +215,7 @@ __all__ = [
     "ClientTool",
     "CodeAct",
     "Commentary",
+    "Comparison",
     "ConfigurationError",
     "Contract",
     "ContractChanged",
@@ -190,16 +225,23 @@ __all__ = [
     "Denied",
     "Deny",
     "DeploymentNotFound",
+    "Designer",
     "Direct",
     "DuplicateTool",
+    "Empty",
+    "EmptyResult",
     "EndpointError",
     "EndpointTimeout",
     "EndpointUnreachable",
     "ExperimentalWarning",
+    "Extension",
     "FailRun",
     "Failure",
+    "Finding",
     "Finished",
+    "GrantRegistered",
     "HostControlFlow",
+    "Idempotency",
     "InvalidInput",
     "InvalidJson",
     "InvalidName",
@@ -211,9 +253,15 @@ __all__ = [
     "LimitExceeded",
     "Limits",
     "LocalProtocolError",
+    "Lock",
+    "LockError",
+    "Manifest",
     "Middleware",
     "Next",
+    "Offer",
     "Outcome",
+    "Partial",
+    "PartialResult",
     "PauseForApproval",
     "Policy",
     "Program",
@@ -222,10 +270,14 @@ __all__ = [
     "ProgramPaused",
     "ProgramReport",
     "ProgramsUnsupported",
+    "Provenance",
+    "ProviderConfig",
     "PtcError",
     "RateLimited",
+    "Reason",
     "ReasoningDelta",
     "ReasoningNotReplayable",
+    "Reconciliation",
     "Recorder",
     "RefusalDelta",
     "Refused",
@@ -234,9 +286,11 @@ __all__ = [
     "RequestLimitExceeded",
     "RequestRejected",
     "RequestSent",
+    "RequireAuthority",
     "ResponseCut",
     "ResponseFailed",
     "ResponseIncomplete",
+    "Retry",
     "RetryPolicy",
     "RunContext",
     "RunError",
@@ -249,8 +303,13 @@ __all__ = [
     "RunTerminated",
     "Runner",
     "Sandbox",
+    "SearchRange",
+    "Secret",
+    "Sensitive",
     "ServerFailed",
     "Service",
+    "Source",
+    "Spec",
     "StateError",
     "StateForged",
     "StateUnreadable",
@@ -262,16 +321,29 @@ __all__ = [
     "ToolCallFailed",
     "ToolChoice",
     "ToolContext",
+    "Traced",
+    "TransportError",
     "UnansweredCalls",
+    "Unavailable",
+    "Uncertain",
     "Usage",
     "__version__",
     "azure_client",
     "client_tool",
+    "compare",
+    "compare_schemas",
+    "compile_declaration",
     "connect",
     "define_tool",
+    "flatten",
+    "join",
+    "lint",
+    "offers",
     "only_for",
     "openai_client",
+    "summarise",
     "tool",
+    "toolset_fingerprint",
     "trim",
 ]
 
