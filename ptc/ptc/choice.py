@@ -76,26 +76,27 @@ class ToolChoice:
                 return {"type": "function", "name": step.code_tool}
             return self.wire
         if self.function is not None:
-            return {"type": "function", "name": self.function}
+            return {"type": "function", "name": self.function} if _offers(self.function, step) else None
         if self.allowed is not None and self.mode != "none":
-            tools: list[JsonValue] = [_allowed_entry(name, step) for name in self.allowed]
-            return {"type": "allowed_tools", "mode": self.mode, "tools": tools}
+            tools: list[JsonValue] = [entry for name in self.allowed if (entry := _allowed_entry(name, step))]
+            return {"type": "allowed_tools", "mode": self.mode, "tools": tools} if tools else "none"
         return None if self.mode == "auto" else self.mode
 
     def check(self, step: Step) -> None:
-        """Raises ConfigurationError when the choice demands a function that is not offered."""
-        wanted = self.demanded(step)
-        if wanted is not None and not any(
-            entry.contract.name == wanted[1] for entry in (*step.functions, *step.handlers)
-        ):
-            raise ConfigurationError(f"tool_choice demands {wanted[1]!r}, which is not among the tools")
+        """Raises ConfigurationError when the choice names a tool that is not offered from the start.
+
+        Later a running tool may take it away: then the choice no longer demands it, and still allows no more.
+        """
+        for name in (self.function, *(self.allowed or ())):
+            if name is not None and not _offers(name, step) and _allowed_entry(name, step) is None:
+                raise ConfigurationError(f"tool_choice names {name!r}, which is not among the tools")
         if self.wire is not None and self.wire.get("type") == HOSTED_PROGRAMS and step.programs is None:
             raise ConfigurationError('tool_choice demands a program; set programs="hosted" or "local"')
 
     def demanded(self, step: Step) -> _Name | None:
         """(kind, name) of the one tool that is demanded."""
         if self.function is not None:
-            return "function", self.function
+            return ("function", self.function) if _offers(self.function, step) else None
         wire = self.to_wire(step)
         if (
             isinstance(wire, dict)
@@ -112,7 +113,7 @@ class ToolChoice:
         name = (_KINDS.get(kind, kind.removesuffix("_call")), call.name)
         allowed = self._allowed_names(step)
         if allowed is not None and name not in allowed and not _is_code(name, step, allowed):
-            names = ", ".join(name for _, name in sorted(allowed))
+            names = ", ".join(other for _, other in sorted(allowed)) or "none"
             return f"{call.qualified_name} is not among the tools allowed now: {names}"
         from_before = isinstance(call.caller, Program) and call.caller.caller_id in already_open
         wanted = self.demanded(step)
@@ -124,6 +125,8 @@ class ToolChoice:
 
     def _allowed_names(self, step: Step) -> frozenset[_Name] | None:
         wire = self.to_wire(step)
+        if self.allowed is not None and wire == "none":
+            return frozenset()
         if not isinstance(wire, dict) or wire.get("type") != "allowed_tools":
             return None
         tools = wire.get("tools")
@@ -137,14 +140,18 @@ def _is_code(name: _Name, step: Step, allowed: frozenset[_Name]) -> bool:
     return name == ("function", step.code_tool) and (HOSTED_PROGRAMS, HOSTED_PROGRAMS) in allowed
 
 
-def _allowed_entry(name: str, step: Step) -> JsonObject:
+def _offers(name: str, step: Step) -> bool:
+    return any(tool.contract.name == name for tool in step.functions)
+
+
+def _allowed_entry(name: str, step: Step) -> JsonObject | None:
     if name in step.kinds and step.kinds[name] == "custom_tool_call":
         return {"type": "custom", "name": name}
     if step.functions.resolve(None, name) is not None:
         return {"type": "function", "name": name}
     if any(definition.get("type") == name for definition in step.wire):
         return {"type": name}
-    raise ConfigurationError(f"tool_choice allows {name!r}, which is not among the tools")
+    return None
 
 
 def _of_wire(wire: JsonObject) -> ToolChoice:

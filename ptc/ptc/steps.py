@@ -62,8 +62,9 @@ class Steps:
             errors_in_schema=self._settings.errors_in_schema,
             hosted_tool_removed=hosted_removed,
         )
+        if self._key is None:
+            self.choice.check(self.current)
         self._key = key
-        self.choice.check(self.current)
         return self.current
 
     async def fall_back_to_local(self) -> Step:

@@ -239,7 +239,7 @@ async def test_a_wait_that_is_too_long_is_not_waited() -> None:
         ({"max_requests": 0}, "max_requests is 0"),
         ({"request": {"tools": []}}, "request= cannot set tools"),
         ({"tool_choice": "sometimes"}, "tool_choice"),
-        ({"tool_choice": {"type": "function", "name": "gone"}}, "'gone', which is not among the tools"),
+        ({"tool_choice": {"type": "function", "name": "gone"}}, "names 'gone', which is not among the tools"),
         ({"background": True}, "background responses are stored"),
         (
             {"tools": [{"type": "programmatic_tool_calling"}], "programs": "local"},

@@ -161,3 +161,21 @@ def test_a_choice_that_cannot_be_kept_is_refused_at_construction(choice: Any) ->
     """The service would refuse it, or worse, ignore it."""
     with pytest.raises(ptc.ConfigurationError):
         runner(FakeEndpoint(), choice)
+
+
+@pytest.mark.filterwarnings("ignore::ptc.ExperimentalWarning")
+async def test_a_choice_outlives_the_tools_that_it_names() -> None:
+    """A gate may take a tool away: nothing is demanded that is not there, and nothing more is allowed."""
+
+    @ptc.tool
+    def shut(context: ptc.ToolContext) -> str:
+        """Take the others away."""
+        context.remove_tools(["read", "shut"])
+        return "shut"
+
+    choice = {"mode": "auto", "allowed_tools": ["read", "shut"]}
+    endpoint = FakeEndpoint([function_call("shut", "a", "{}")], [function_call("write", "b")], [answer()])
+    face = ptc.Runner(client=endpoint, model="m", tools=[read, write, shut], tool_choice=choice)
+    await face.run("go")
+    assert endpoint.bodies[1]["tool_choice"] == "none"
+    assert "not among the tools allowed now: none" in denied(endpoint.bodies[2], "b")
