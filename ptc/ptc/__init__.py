@@ -91,13 +91,23 @@ if TYPE_CHECKING:
     from ptc_tools.markers import Designer, ProviderConfig, Sensitive
     from ptc_tools.middleware import Invocation, Middleware, Next, Retry
     from ptc_tools.mutation import Idempotency, Reconciliation, TransportError
-    from ptc_tools.outcome import Cancelled, Denied, Empty, Failure, Outcome, Partial, Success, Uncertain
+    from ptc_tools.outcome import (
+        Cancelled,
+        Denied,
+        Empty,
+        Failure,
+        Outcome,
+        Partial,
+        Success,
+        Uncertain,
+        error_object,
+    )
     from ptc_tools.policy import Approver, GrantRegistered, Policy, RequireAuthority
     from ptc_tools.provenance import Provenance, Source, Traced, flatten, join, summarise
     from ptc_tools.record import Recorder
     from ptc_tools.returns import EmptyResult, PartialResult, Unavailable
     from ptc_tools.secret import Secret
-    from ptc_tools.tool import Tool, define_tool, tool
+    from ptc_tools.tool import AnyTool, Tool, define_tool, tool
 
 _HOME = {
     "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "PauseForApproval"),
@@ -179,10 +189,11 @@ _HOME = {
         "Partial",
         "Success",
         "Uncertain",
+        "error_object",
     ),
     "ptc_tools.policy": ("Approver", "GrantRegistered", "Policy", "RequireAuthority"),
     "ptc_tools.record": ("Recorder",),
-    "ptc_tools.tool": ("Tool", "define_tool", "tool"),
+    "ptc_tools.tool": ("AnyTool", "Tool", "define_tool", "tool"),
     "ptc_tools.bounds": ("Bounds", "SearchRange"),
     "ptc_tools.compare": ("Comparison", "Reason", "compare", "compare_schemas"),
     "ptc_tools.declaration": ("Spec", "compile_declaration"),
@@ -201,6 +212,7 @@ _HOME = {
 _ELSEWHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "AnyTool",
     "ApprovalRequest",
     "Approve",
     "Approver",
@@ -335,6 +347,7 @@ __all__ = [
     "compile_declaration",
     "connect",
     "define_tool",
+    "error_object",
     "flatten",
     "join",
     "lint",

@@ -24,6 +24,7 @@ from ptc_tools import (
     error_object,
     tool,
 )
+from ptc_tools.lint import lint
 from ptc_tools.mutation import is_transport_error
 from tests.tools.tool_support import MemoryRecorder, call, invoke
 
@@ -203,8 +204,8 @@ class TestRetry:
 
 
 class TestReconciliation:
-    def test_the_declared_read_must_be_in_the_catalog_and_must_read(self) -> None:
-        """Advice that cannot be followed is refused at registration."""
+    def test_the_declared_read_must_be_there_and_must_read(self) -> None:
+        """Advice that cannot be followed is refused; that the read is left out altogether is for lint."""
 
         @tool(effects="read")
         async def find_operation(id: str) -> str:
@@ -216,8 +217,10 @@ class TestReconciliation:
 
         update, _ = mutation(reconciliation=Reconciliation("find_operation", {"id": "operation_id"}))
         assert len(Catalog([update, find_operation])) == 2
-        with pytest.raises(RegistrationError, match="not in this catalog"):
-            Catalog([update])
+        assert {finding.rule for finding in lint([update.contract])} >= {"reconciliation-missing"}
+        assert "reconciliation-missing" not in {
+            f.rule for f in lint([update.contract, find_operation.contract])
+        }
         with pytest.raises(RegistrationError, match="changes something"):
             Catalog([update, writes])
         other, _ = mutation(reconciliation=Reconciliation("find_operation", {"nope": "operation_id"}))

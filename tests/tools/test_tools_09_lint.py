@@ -110,6 +110,7 @@ def test_a_mutation_without_idempotency_or_reconciliation() -> None:
     assert {"mutation-without-recourse", "mutation-without-commitment"} <= rules(change())
     assert "mutation-without-recourse" not in rules(change(idempotency=Idempotency("service")))
     assert "mutation-without-recourse" not in rules(change(reconciliation=Reconciliation("find")))
+    assert "reconciliation-missing" in rules(change(reconciliation=Reconciliation("find")))
     assert "mutation-without-commitment" not in rules(change(commitment="sets n"))
 
 

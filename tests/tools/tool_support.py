@@ -77,7 +77,7 @@ async def invoke(
     tool: Tool[..., object], arguments: object = None, *, run: RunContext = RUN, **options: object
 ) -> Outcome:
     """Invoke one tool directly, in a catalog of its own."""
-    invoker = Invoker(Catalog([tool], derived=True), **options)  # type: ignore[arg-type]
+    invoker = Invoker(Catalog([tool]), **options)  # type: ignore[arg-type]
     return await invoker.invoke(call(tool, arguments), run)
 
 

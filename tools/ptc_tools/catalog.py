@@ -20,8 +20,7 @@ class Catalog:
 
     `namespaces` gives each namespace the description that the wire requires. Raises `DuplicateTool` for two
     tools of one name, or of one name in a program; `RegistrationError` for a designer's value that is not
-    set and for a reconciliation read that is not there; and what registration raises. `derived`: made of a
-    larger catalog, in which the reads are.
+    set and for a reconciliation read that is none; and what registration raises.
     """
 
     __slots__ = ("_by_name", "_descriptions", "program_names")
@@ -34,7 +33,6 @@ class Catalog:
         tools: Iterable[AnyTool | Callable[..., object]] = (),
         *,
         namespaces: Mapping[str, str] | None = None,
-        derived: bool = False,
     ) -> None:
         by_name: dict[tuple[str | None, str], AnyTool] = {}
         in_programs: dict[str, AnyTool] = {}
@@ -57,8 +55,7 @@ class Catalog:
                         f"tools {other.contract.qualified_name!r} and {contract.qualified_name!r} would both "
                         f"be {identifier!r} in a program; rename one"
                     )
-        if not derived:
-            _check_reconciliation(by_name)
+        _check_reconciliation(by_name)
         self._by_name = by_name
         self._descriptions = {check_namespace(key): text for key, text in (namespaces or {}).items()}
         self.program_names = MappingProxyType(in_programs)
@@ -88,7 +85,7 @@ class Catalog:
         return self._derived([*self, *tools])
 
     def _derived(self, tools: Iterable[AnyTool | Callable[..., object]]) -> Catalog:
-        return Catalog(tools, namespaces=self._descriptions, derived=True)
+        return Catalog(tools, namespaces=self._descriptions)
 
     def wire(self, errors_in_schema: bool = True) -> list[JsonObject]:
         """Tool definitions for a request, in the order given; a namespace's tools stand in one wrapper."""
@@ -122,7 +119,7 @@ def _check_reconciliation(by_name: Mapping[tuple[str | None, str], AnyTool]) -> 
         read = named.get(contract.reconciliation.tool)
         where = f"tool {contract.qualified_name!r}: its reconciliation read {contract.reconciliation.tool!r}"
         if read is None:
-            raise RegistrationError(f"{where} is not in this catalog")
+            continue  # a step may offer fewer tools than the application has; `lint` sees them all
         if read.mutates:
             raise RegistrationError(f"{where} changes something itself")
         declared = read.parameters.get("properties", {})

@@ -41,7 +41,7 @@ def lint(contracts: Iterable[Contract]) -> list[Finding]:
     """All findings, tool by tool in the order given, then those about several tools."""
     listed = list(contracts)
     found = [finding for contract in listed for rule in _RULES for finding in rule(contract)]
-    return [*found, *_near_duplicates(listed)]
+    return [*found, *_missing_reads(listed), *_near_duplicates(listed)]
 
 
 _SUBJECT = re.compile(r"(object|entity|resource|record|model|table|collection)_?(type|name|kind)|type|kind")
@@ -245,6 +245,21 @@ _RULES: tuple[Callable[[Contract], Iterator[Finding]], ...] = (
     _no_output_schema,
     _undescribed,
 )
+
+
+def _missing_reads(contracts: list[Contract]) -> Iterator[Finding]:
+    names = {contract.qualified_name for contract in contracts}
+    for contract in contracts:
+        if contract.reconciliation is not None and contract.reconciliation.tool not in names:
+            yield Finding(
+                "reconciliation-missing",
+                contract.qualified_name,
+                "$.reconciliation",
+                f"its reconciliation read {contract.reconciliation.tool} is not among these tools",
+                "who is told that a change is uncertain is told to call a tool that does not exist",
+                "offer the read wherever the mutation is offered",
+            )
+
 
 _WORD = re.compile(r"[a-z0-9]+")
 _ENDING = re.compile(r"(?<=...)(es|s|e)$")

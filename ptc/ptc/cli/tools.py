@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -100,11 +101,17 @@ def check_tools(names: Names, lock: LockPath = Path(LOCK_FILE), as_json: AsJson 
 
 
 def _contracts(names: list[str]) -> list[Contract]:
-    """The contracts of what the names load, registered as a catalog would. Exits 2 with a message."""
-    from ptc_tools.catalog import Catalog
+    """The contracts of what the names load; a tool need not be configured for that. Exits 2 with a message."""
+    from ptc_tools.errors import DuplicateTool
+    from ptc_tools.tool import Tool, tool
 
     try:
-        return [tool.contract for tool in Catalog(load_tools(names), derived=True)]
+        loaded = load_tools(names)
+        contracts = [(item if isinstance(item, Tool) else tool(item)).contract for item in loaded]
+        for name, count in Counter(contract.qualified_name for contract in contracts).items():
+            if count > 1:
+                raise DuplicateTool(f"two tools are called {name!r}; pins are by name")
+        return contracts
     except PtcError as error:
         console.complain(str(error))
         raise typer.Exit(USAGE) from None
