@@ -226,3 +226,34 @@ async def test_no_memory_of_a_child_is_writable_and_executable() -> None:
         maps = memory_maps(descendants(os.getpid()))
     assert len(maps) >= 2
     assert [line for lines in maps for line in lines if "wx" in line.split()[1]] == []
+
+
+_SETTLE = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from ptc_sandbox.confine import Confinement, LayerUnavailable, Resources, enter_namespaces, prepare
+try:
+    enter_namespaces(Confinement.strict())
+except LayerUnavailable as error:
+    sys.exit(f"unavailable: {error}")
+prepared = prepare(Confinement.strict(), Resources())
+prepared.settle()
+files = os.listdir("/")
+pid = os.fork()
+if pid == 0:
+    prepared.confine_child(1)
+    os.write(1, b"confined ")
+    os._exit(0)
+os.waitpid(pid, 0)
+print(files)
+"""
+
+
+def test_a_settled_fork_server_has_no_file_either() -> None:
+    """The server is the one that a child could most want to use; and children inherit the empty root."""
+    done = subprocess.run(
+        [sys.executable, "-s", "-S", "-P", "-c", _SETTLE, ROOT], capture_output=True, text=True
+    )
+    if "unavailable" in done.stderr:
+        pytest.skip(f"this machine has no namespaces: {done.stderr[-200:]}")
+    assert done.stdout.split(maxsplit=1) == ["confined", "[]\n"]
