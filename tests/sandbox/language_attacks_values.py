@@ -398,6 +398,10 @@ Fraction.numerator.__init__(lambda self: 5)
 === classes: a property initialised anew through the type -> forbidden_attribute
 from fractions import Fraction
 property.__init__(Fraction.numerator, lambda self: 5)
+=== classes: a property initialised anew through a class derived from it -> forbidden_attribute
+from fractions import Fraction
+class P(property): pass
+P.__init__(Fraction.numerator, lambda self: 5)
 === classes: a private name of a class, mangled by hand -> forbidden_attribute
 import asyncio
 class Lock:
@@ -537,6 +541,36 @@ functools.wraps(print)(json)
 === copying attributes: name of a library function -> forbidden_attribute
 import json
 json.dumps.__name__ = "x"
+=== copying attributes: a method under the name of an attribute, copied -> gives true
+import copy
+def f(self): return "mine"
+f.__name__ = "__subclasses__"
+m = f.__get__(object)
+copy.copy(m) is m and copy.copy(m)() == "mine"
+=== copying attributes: a method under such a name, copied deep -> gives "mine"
+import copy
+def f(self): return "mine"
+f.__name__ = "__subclasses__"
+copy.deepcopy(f.__get__(object))()
+=== copying attributes: a method under such a name, inside what is copied -> gives ["mine"]
+import copy
+def f(self): return "mine"
+f.__name__ = f.__qualname__ = "__globals__"
+[m() for m in copy.deepcopy([f.__get__(f)])]
+=== copying attributes: a member under the name of an attribute, copied -> gives true
+import copy
+from enum import Enum
+class E(Enum):
+    A = 1
+E.A._name_ = "__subclasses__"
+copy.copy(E.A) is E.A and copy.deepcopy([E.A])[0] is E.A
+=== copying attributes: the internals of an enumeration in its namespace -> gives ["_missing_names", "foo"]
+from enum import Enum
+class E(Enum):
+    _ignore_ = []
+    _missing_names = staticmethod(print)
+    foo = 1
+sorted(n for n in vars(E) if n not in ("_value_", "_member_names_", "_member_map_", "_value2member_map_", "_generate_next_value_", "_name_"))
 === copying attributes: copy of a module is the module -> gives true
 import copy, json
 copy.copy(json) is json and copy.deepcopy(json) is json

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 
 from ptc_sandbox.guest import policy_errors, policy_tree
 from ptc_sandbox.guest.environment import Environment
-from ptc_sandbox.guest.facades import build, classes, table, zones
+from ptc_sandbox.guest.facades import build, classes, copying, table, zones
 from ptc_sandbox.guest.facades.module import Facade
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_identity import (
@@ -135,6 +135,7 @@ def prepare() -> None:
     for module in _USERS_OF_ID:
         importlib.import_module(module).id = identity  # type: ignore[attr-defined]
     classes.guard_enum()
+    copying.guard_copy()
     zones.load()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
     seal(

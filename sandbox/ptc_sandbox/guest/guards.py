@@ -130,15 +130,19 @@ class Guards:
             allowed = self.owns_class(obj) or (obj in self.bases and obj is not property)
         else:
             allowed = type(obj) is super or self.owns_class(type(obj))
+        found = _real_getattr(obj, name) if allowed else None
+        if type(found) is types.WrapperDescriptorType and found.__objclass__ is property:
+            allowed = False  # through a class derived from property, it would change any property there is
         if not allowed:
             raise RefusedAttribute("Programs may call __init__ through super() or a class only.")
-        return _real_getattr(obj, name)
+        return found
 
     def _dict(self, obj: Any, name: str) -> Any:
         if isinstance(obj, type):
             if self.owns_class(obj):
                 own = type.__getattribute__(obj, "__dict__")
-                return types.MappingProxyType({key: own[key] for key in own if not names.is_dunder(key)})
+                shown = {key: own[key] for key in own if load_rule(key) in (Rule.PLAIN, Rule.PRIVATE)}
+                return types.MappingProxyType({key: shown[key] for key in shown if not names.is_dunder(key)})
         elif self._owns(obj, name) and type(obj) is not super:
             return _real_getattr(obj, "__dict__")
         raise RefusedAttribute(f"Programs may not read the namespace of {class_of(obj).__name__}.")

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from ptc_sandbox.guest.facades import chance, classes, clock, functional, table, text, zones
+from ptc_sandbox.guest.facades import chance, classes, clock, copying, functional, table, text, zones
 from ptc_sandbox.guest.facades.module import Facade, facade
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_identity import seal_if_installed
@@ -18,6 +18,7 @@ from ptc_sandbox.guest.guards_types import know
 
 _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "abc": classes.abc_members,
+    "copy": copying.copy_members,
     "dataclasses": classes.dataclass_members,
     "datetime": clock.datetime_members,
     "enum": classes.enum_members,
