@@ -153,14 +153,14 @@ class TestSensitive:
         assert "/person/iban" in contract.sensitive_parameters
         assert "/person/cards/*" in contract.sensitive_parameters
         assert "/iban" in contract.sensitive_results
-        assert "x-ptc" not in str(contract.wire())
-        assert "x-ptc" not in str(contract.to_json()["parameters"])
+        assert "x-sensitive" not in str(contract.wire())
+        assert "x-sensitive" not in str(contract.to_json()["parameters"])
 
-    async def test_its_values_reach_the_tool_and_the_caller_but_no_record(self) -> None:
+    async def test_its_values_reach_the_tool_and_the_caller_but_no_redacted_record(self) -> None:
         """Arguments as text, arguments as a value, and the result."""
         for arguments in (ARGUMENTS, __import__("json").dumps(ARGUMENTS)):
             recorder = MemoryRecorder()
-            outcome = await invoke(store, arguments, recorder=recorder)
+            outcome = await invoke(store, arguments, recorder=recorder, redacting=True)
             assert isinstance(outcome, Success)
             assert outcome.value == PERSON
             recorded = repr((recorder.records, recorder.calls, recorder.arguments))
@@ -180,7 +180,7 @@ class TestSensitive:
     async def test_a_refused_call_is_recorded_without_them(self, arguments: str) -> None:
         """Malformed text is not kept at all: nobody can say where in it the value is."""
         recorder = MemoryRecorder()
-        outcome = await invoke(store, arguments, recorder=recorder)
+        outcome = await invoke(store, arguments, recorder=recorder, redacting=True)
         assert not [text for text in HIDDEN if text in repr((recorder.records, recorder.calls, outcome))]
 
     async def test_an_error_does_not_repeat_them(self) -> None:
@@ -188,6 +188,21 @@ class TestSensitive:
         outcome = await invoke(store, {**ARGUMENTS, "note": "fail"})
         assert "[redacted]" in outcome.message  # type: ignore[union-attr]
         assert not [text for text in HIDDEN if text in outcome.message]  # type: ignore[union-attr]
+
+
+async def test_a_raw_definition_may_mark_its_values_itself() -> None:
+    """The mark stays on the wire, which goes unchanged, and counts like one of a type."""
+    definition = {
+        "name": "raw",
+        "parameters": {"type": "object", "properties": {"pin": {"type": "string", "x-sensitive": True}}},
+        "output_schema": {"type": "array", "items": {"type": "string", "x-sensitive": True}},
+    }
+    raw = define_tool(definition, lambda pin: [pin])  # type: ignore[arg-type]
+    assert raw.contract.sensitive_parameters == ("/pin",)
+    assert raw.contract.sensitive_results == ("/*",)
+    recorder = MemoryRecorder()
+    assert await invoke(raw, {"pin": "9876-pin"}, recorder=recorder, redacting=True) == Success(["9876-pin"])
+    assert "9876" not in repr((recorder.records, recorder.calls, recorder.arguments))
 
 
 def test_redaction_keeps_shape_and_nulls() -> None:
@@ -206,7 +221,7 @@ async def test_a_model_that_holds_itself_is_redacted_to_any_depth() -> None:
     for level in range(1, 6):
         deep = {**PERSON, "iban": f"DEEP-{level}", "boss": deep}
     recorder = MemoryRecorder()
-    outcome = await invoke(store, {**ARGUMENTS, "person": deep}, recorder=recorder)
+    outcome = await invoke(store, {**ARGUMENTS, "person": deep}, recorder=recorder, redacting=True)
     assert isinstance(outcome, Success)
     assert outcome.value == deep
     recorded = repr((recorder.records, recorder.calls, recorder.arguments))

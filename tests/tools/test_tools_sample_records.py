@@ -20,6 +20,7 @@ from ptc_tools import (
     Outcome,
     Partial,
     Provenance,
+    Recorder,
     RequireAuthority,
     RunContext,
     Success,
@@ -27,6 +28,7 @@ from ptc_tools import (
 )
 from ptc_tools.call import Caller
 from ptc_tools.lint import lint
+from ptc_tools.redacting import Redacting
 from samples.records.store import Store
 from samples.records.tools import records, toolset
 from tests.tools.tool_support import PROGRAM, MemoryRecorder, run_with
@@ -55,7 +57,7 @@ async def ask(
     *,
     run: RunContext = RUN,
     caller: Caller = Direct(),  # noqa: B008 - a frozen value
-    recorder: MemoryRecorder | None = None,
+    recorder: Recorder | None = None,
     **options: object,
 ) -> Outcome:
     invoker = Invoker(toolset(store), recorder=recorder, **options)  # type: ignore[arg-type]
@@ -140,7 +142,7 @@ async def test_the_tenant_comes_from_the_run_and_the_database_from_the_designer(
 async def test_what_is_sensitive_reaches_the_caller_and_not_the_record(store: Store) -> None:
     """And the record knows where the value came from."""
     recorder = MemoryRecorder()
-    outcome = await ask(store, "get", {"customer_id": "c_001"}, recorder=recorder)
+    outcome = await ask(store, "get", {"customer_id": "c_001"}, recorder=Redacting(recorder))
     assert isinstance(outcome, Success)
     assert outcome.value["email"] == "ada@example.org"  # type: ignore[index, call-overload]
     recorded = recorder.last

@@ -8,6 +8,7 @@ from ptc_tools import Call, Catalog, Direct, Invoker, Outcome, Program, RunConte
 from ptc_tools.call import Caller, JsonObject, JsonValue
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Denied
+from ptc_tools.redacting import Redacting
 
 
 @dataclass
@@ -77,6 +78,8 @@ async def invoke(
     tool: Tool[..., object], arguments: object = None, *, run: RunContext = RUN, **options: object
 ) -> Outcome:
     """Invoke one tool directly, in a catalog of its own."""
+    if isinstance(options.get("recorder"), MemoryRecorder) and options.pop("redacting", False):
+        options["recorder"] = Redacting(options["recorder"])  # type: ignore[arg-type]
     invoker = Invoker(Catalog([tool]), **options)  # type: ignore[arg-type]
     return await invoker.invoke(call(tool, arguments), run)
 

@@ -16,6 +16,7 @@ from ptc_tools.contract_json import contract_arguments, contract_to_json
 from ptc_tools.errors import InvalidName, InvalidSchema, RegistrationError
 from ptc_tools.fingerprint import contract_fingerprint, schema_fingerprint
 from ptc_tools.frozen import freeze_object, thaw_object
+from ptc_tools.markers import sensitive_paths
 from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
 from ptc_tools.names import check_name, check_namespace
 from ptc_tools.schema import check_schema
@@ -133,6 +134,14 @@ class Contract:
                 self._set(name, freeze_object(check(schema, f"{what}: {name}")))
         if self.definition is not None:
             self._set("definition", freeze_object(self.definition))
+        if not generated:
+            self._add_marks("sensitive_parameters", self.parameters)
+            self._add_marks("sensitive_results", self.output_schema)
+
+    def _add_marks(self, name: str, schema: JsonObject | None) -> None:
+        """A raw schema may mark values itself."""
+        if schema is not None and (found := sensitive_paths(schema)):
+            self._set(name, tuple(sorted({*getattr(self, name), *found})))
 
     def _check_effects(self, what: str) -> None:
         declared = self.parameters.get("properties", {})

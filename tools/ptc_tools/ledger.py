@@ -1,27 +1,22 @@
 """How the one path keeps its record: what is written, when it is waited for, and what happens if it fails.
 
-A record that was begun is closed whatever happens to the call, also when its task is cancelled. What a
-contract marks as sensitive is redacted before it leaves for the recorder.
+A record that was begun is closed whatever happens to the call, also when its task is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
 
-from ptc_tools.call import Call, JsonObject, JsonValue
+from ptc_tools.call import Call, JsonObject
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
-from ptc_tools.errors import HostControlFlow, InvalidJson
-from ptc_tools.markers import redact
-from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
+from ptc_tools.errors import HostControlFlow
+from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Uncertain
 from ptc_tools.record import Recorder
 from ptc_tools.safe_text import describe_exception
 from ptc_tools.settle import settled
-from ptc_tools.strict_json import dumps, loads
 
 
 @dataclass(slots=True)
@@ -47,8 +42,7 @@ class Ledger:
         """Record that a call starts. Without a record it must not: then this is a refusal."""
         if self.recorder is None:
             return Attempt(contract, None, 0)
-        shown = cast("JsonObject", redact(arguments, contract.sensitive_parameters))
-        record = self.recorder.started(_recorded_call(call, contract), contract, shown, run)
+        record = self.recorder.started(call, contract, arguments, run)
         try:
             token, cancelled = await settled(record)
         except Exception:  # noqa: BLE001 - whatever the log's reason, a call without a record must not run
@@ -65,9 +59,8 @@ class Ledger:
         """Record how a call ended, then hand the outcome out."""
         if self.recorder is None:
             return outcome
-        shown = _recorded_outcome(outcome, attempt.contract)
         try:
-            _, cancelled = await settled(self.recorder.finished(attempt.token, shown, _since(attempt)))
+            _, cancelled = await settled(self.recorder.finished(attempt.token, outcome, _since(attempt)))
         except Exception as error:  # noqa: BLE001 - an outcome without a record is not released
             message = "the tool ran, but its outcome could not be recorded and is withheld"
             return Failure("audit_unavailable", message, error)
@@ -92,9 +85,8 @@ class Ledger:
         """Record a refusal, then hand it out. Without a record the refusal stands, and says so."""
         if self.recorder is None:
             return refusal
-        shown = call if contract is None else _recorded_call(call, contract)
         try:
-            _, cancelled = await settled(self.recorder.denied(shown, contract, refusal, run))
+            _, cancelled = await settled(self.recorder.denied(call, contract, refusal, run))
         except Exception:  # noqa: BLE001 - nothing ran; the refusal stands whatever the log's trouble
             return Denied("audit_unavailable", f"{refusal.message} (and the refusal could not be recorded)")
         if cancelled:
@@ -104,25 +96,3 @@ class Ledger:
 
 def _since(attempt: Attempt) -> int:
     return (time.perf_counter_ns() - attempt.began) // 1000
-
-
-def _recorded_call(call: Call, contract: Contract) -> Call:
-    if not contract.sensitive_parameters or not call.arguments:
-        return call
-    if isinstance(call.arguments, Mapping):
-        return replace(
-            call,
-            arguments=cast("JsonObject", redact(dict(call.arguments), contract.sensitive_parameters)),
-        )
-    try:
-        value: JsonValue = loads(call.arguments)
-    except InvalidJson:
-        # It cannot be said where in malformed text the sensitive value is.
-        return replace(call, arguments=None)
-    return replace(call, arguments=dumps(redact(value, contract.sensitive_parameters)))
-
-
-def _recorded_outcome(outcome: Outcome, contract: Contract) -> Outcome:
-    if isinstance(outcome, Success) and contract.sensitive_results:
-        return replace(outcome, value=redact(outcome.value, contract.sensitive_results))
-    return outcome

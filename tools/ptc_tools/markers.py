@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-SENSITIVE_KEYWORD = "x-ptc-sensitive"
+SENSITIVE_KEYWORD = "x-sensitive"
 REDACTED = "[redacted]"
 ANY_DEPTH = "**"
 
@@ -66,9 +66,14 @@ def is_designer(annotation: object) -> bool:
     return any(item is DesignerMark or isinstance(item, DesignerMark) for item in get_args(annotation)[1:])
 
 
+def sensitive_paths(schema: JsonObject) -> tuple[str, ...]:
+    """Where a schema says `"x-sensitive": true`, as patterns for `redact`."""
+    return tuple(sorted(set(_marked(schema, schema, "", ()))))
+
+
 def take_sensitive(schema: JsonObject) -> tuple[str, ...]:
-    """Remove the marks from a generated schema; say where they were, as patterns for `redact`."""
-    paths = tuple(sorted(set(_marked(schema, schema, "", ()))))
+    """`sensitive_paths` of a generated schema, from which the marks are removed."""
+    paths = sensitive_paths(schema)
     _unmark(schema)
     return paths
 

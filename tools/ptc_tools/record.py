@@ -2,7 +2,8 @@
 
 `ptc.audit` implements it. The invoker calls `started` and waits before a tool runs, and `finished` and
 waits before the outcome is released: an implementation returns only when its record is as durable as it
-promises. If `started` raises, the tool does not run.
+promises. If `started` raises, the tool does not run. It is given values as they were, and may keep what a
+contract names in `sensitive_parameters` and `sensitive_results` only as a digest (`ptc_tools.redacting`).
 """
 
 from __future__ import annotations
