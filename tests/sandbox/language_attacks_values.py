@@ -571,6 +571,38 @@ class E(Enum):
     _missing_names = staticmethod(print)
     foo = 1
 sorted(n for n in vars(E) if n not in ("_value_", "_member_names_", "_member_map_", "_value2member_map_", "_generate_next_value_", "_name_"))
+=== copying attributes: the redirection of an enumeration -> gives []
+from enum import Enum
+class Mixin:
+    @property
+    def foo(self): return 5
+class E(Mixin, Enum):
+    foo = 1
+    bar = 2
+[n for n, v in vars(E).items() if hasattr(v, "fget")]
+=== copying attributes: a state with a name of its own -> gives true
+import copy
+class A:
+    __slots__ = ("x",)
+    def __getattr__(self, name):
+        if name == "__setstate__": raise AttributeError(name)
+        if name == "__getnewargs__": return lambda: ()
+        raise AttributeError(name)
+a = A(); a.x = 1
+copy.copy(a).x == 1
+=== waiting: a future of the program's own making -> raises RuntimeError
+import asyncio
+class Fake:
+    _asyncio_future_blocking = True
+    def get_loop(self): return self
+    def add_done_callback(self, callback, context=None): self.callback = callback
+class Awaitable:
+    def __await__(self): yield Fake()
+await Awaitable()
+=== waiting: something that is no future -> raises RuntimeError
+class Awaitable:
+    def __await__(self): yield 5
+await Awaitable()
 === copying attributes: copy of a module is the module -> gives true
 import copy, json
 copy.copy(json) is json and copy.deepcopy(json) is json

@@ -73,6 +73,14 @@ except ZoneInfoNotFoundError as e:
 try: ZoneInfo("Mars/Base")
 except ZoneInfoNotFoundError as e: r.append(type(e).__name__)
 r
+=== text in many encodings
+names = ["utf-8", "utf-16-le", "utf-8-sig", "latin-1", "cp1252", "cp437", "ascii", "utf-32-be", "iso8859-15", "mac-roman"]
+found = {n: "Aé".encode(n, "replace").hex() for n in names}
+try: "x".encode("nonsense")
+except LookupError as e: err = str(e)
+try: b"\xff".decode("utf-8")
+except UnicodeDecodeError as e: bad = [e.reason, e.start, e.end]
+[found, "日本".encode("shift_jis").hex(), "\u00fc".encode("idna").decode(), err, bad, "ä€".encode("ascii", "xmlcharrefreplace").decode(), "ä".encode("ascii", "namereplace").decode(), "\N{EURO SIGN}"]
 === html parser
 from html.parser import HTMLParser
 class Links(HTMLParser):

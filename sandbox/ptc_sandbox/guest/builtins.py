@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import codecs
 import contextlib
+import encodings.aliases
 import importlib
 import os
 import sys
@@ -41,36 +43,10 @@ oct ord pow property range repr reversed round set slice sorted staticmethod str
 True False None Ellipsis NotImplemented __debug__
 """)
 
-_LOADED_LATE: Final = (
-    *(
-        "_strptime",
-        "unicodedata",
-        "encodings.idna",
-        "encodings.punycode",
-        "encodings.utf_16",
-        "encodings.utf_32",
-    ),
-    *(
-        "encodings.latin_1",
-        "encodings.ascii",
-        "encodings.cp1252",
-        "encodings.unicode_escape",
-        "encodings.hex_codec",
-    ),
-    *("encodings.utf_8_sig", "encodings.raw_unicode_escape", "encodings.rot_13", "encodings.base64_codec"),
-    *(
-        "_pydecimal",
-        "_pylong",
-        "decimal",
-        "numbers",
-        "traceback",
-        "linecache",
-        "warnings",
-        "tokenize",
-        "stringprep",
-    ),
-    *("html.entities", "ipaddress", "annotationlib", "string.templatelib", "locale", "calendar", "reprlib"),
-)
+_LOADED_LATE: Final = words("""
+_strptime stringprep encodings.idna encodings.punycode _pydecimal _pylong traceback linecache warnings tokenize
+html.entities ipaddress annotationlib string.templatelib locale reprlib
+""")
 """Modules that the interpreter or the standard library loads on first use, too late behind the kernel wall."""
 
 _USERS_OF_ID: Final = ("pprint", "reprlib")
@@ -134,6 +110,9 @@ def prepare() -> None:
             importlib.import_module(module)
     for module in _USERS_OF_ID:
         importlib.import_module(module).id = identity  # type: ignore[attr-defined]
+    for encoding in sorted(set(encodings.aliases.aliases.values())):
+        with contextlib.suppress(LookupError, ImportError):
+            codecs.lookup(encoding)
     classes.guard_enum()
     copying.guard_copy()
     zones.load()

@@ -141,8 +141,7 @@ class Guards:
         if isinstance(obj, type):
             if self.owns_class(obj):
                 own = type.__getattribute__(obj, "__dict__")
-                shown = {key: own[key] for key in own if load_rule(key) in (Rule.PLAIN, Rule.PRIVATE)}
-                return types.MappingProxyType({key: shown[key] for key in shown if not names.is_dunder(key)})
+                return types.MappingProxyType({key: own[key] for key in own if _may_be_listed(key, own[key])})
         elif self._owns(obj, name) and type(obj) is not super:
             return _real_getattr(obj, "__dict__")
         raise RefusedAttribute(f"Programs may not read the namespace of {class_of(obj).__name__}.")
@@ -288,6 +287,15 @@ class Guards:
         if found is None:
             raise RefusedCall("Programs may use ABCMeta as a metaclass, and no other.", "forbidden_class")
         return found
+
+
+def _may_be_listed(name: str, value: object) -> bool:
+    """Whether `vars(cls)` shows an entry. The redirections of enumerations read what their own fields name."""
+    return (
+        not names.is_dunder(name)
+        and load_rule(name) in (Rule.PLAIN, Rule.PRIVATE, Rule.GUARDED)
+        and not isinstance(value, types.DynamicClassAttribute)
+    )
 
 
 def _is_namedtuple(cls: type) -> bool:
