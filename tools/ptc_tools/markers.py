@@ -99,14 +99,50 @@ def _marked(
         members = schema.get(keyword)
         for member in members if isinstance(members, list) else ():
             yield from _marked(member, root, path, above, again=again)
+    for keyword in ("if", "then", "else"):
+        yield from _marked(schema.get(keyword), root, path, above, again=again)
+    patterns = schema.get("patternProperties")
+    for member in patterns.values() if isinstance(patterns, dict) else ():
+        yield from _marked(member, root, f"{path}/*", above, again=again)
     properties = schema.get("properties")
     for name, member in properties.items() if isinstance(properties, dict) else ():
         yield from _marked(member, root, f"{path}/{escape(name)}", above, again=again)
-    for keyword in ("items", "additionalProperties"):
+    for keyword in ("items", "additionalProperties", "contains"):
         yield from _marked(schema.get(keyword), root, f"{path}/*", above, again=again)
     prefix = schema.get("prefixItems")
     for index, member in enumerate(prefix if isinstance(prefix, list) else ()):
         yield from _marked(member, root, f"{path}/{index}", above, again=again)
+
+
+def with_marks(schema: JsonObject | None, paths: tuple[str, ...]) -> JsonObject | None:
+    """A schema with `"x-sensitive": true` where `paths` say: for those who walk schemas, not for the wire."""
+    if not paths:
+        return schema
+    root = dict(schema or {})
+    own = root.get("$defs")
+    definitions: JsonObject = dict(own) if isinstance(own, dict) else {}
+    parts = root.get("allOf")
+    marked = [_mark(_steps(path), definitions) for path in paths]
+    root["allOf"] = [*(parts if isinstance(parts, list) else ()), *marked]
+    root["$defs"] = definitions
+    return root
+
+
+def _mark(steps: list[str], definitions: JsonObject) -> JsonValue:
+    if not steps:
+        return {SENSITIVE_KEYWORD: True}
+    step, inner = steps[0], _mark(steps[1:], definitions)
+    if step == ANY_DEPTH:
+        name = f"x-sensitive-{len(definitions)}"
+        below: JsonObject = {"$ref": f"#/$defs/{name}"}
+        definitions[name] = {"allOf": [inner, {"items": below, "additionalProperties": below}]}
+        return below
+    if step == "*":
+        return {"items": inner, "additionalProperties": inner}
+    found: JsonObject = {"properties": {step: inner}}
+    if step.isdigit():
+        found["items"] = inner  # one position of a tuple: its neighbours are hidden with it
+    return found
 
 
 def _unmark(value: JsonValue) -> None:

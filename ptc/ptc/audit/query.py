@@ -183,7 +183,7 @@ class RunSummary:
             self.open += 1
         elif type == "tool.finished":
             self.open -= record.get("start") is not None
-            self.failed += status_of(record) != "success"
+            self.failed += status_of(record) not in SUCCEEDED
         elif type == "tool.denied":
             self.denied += 1
         elif type == "program.started":
@@ -219,6 +219,9 @@ def tool_of(record: Record) -> str | None:
 def caller_of(record: Record) -> str | None:
     """`direct` or `programmatic`."""
     return {"program": "programmatic", "direct": "direct"}.get(record.get("origin", {}).get("caller"))
+
+
+SUCCEEDED: Final = frozenset({"success", "empty", "partial"})
 
 
 def status_of(record: Record) -> str | None:

@@ -35,6 +35,7 @@ from ptc.audit.values import (
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
+from ptc_tools.markers import with_marks
 from ptc_tools.outcome import Denied, Outcome, Success
 
 MAX_CONTENT: Final = 256 * 1024
@@ -117,7 +118,10 @@ class Records:
                 f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}",'
                 f'"result":{shown},"result_digest":"{digest}"}}'
             )
-            ending = f',"outcome":{{"duration_us":{int(duration_us)},"status":"success"}}'
+            origin = ""
+            if outcome.provenance is not None:
+                origin = f',"provenance":{canonical_text(outcome.provenance.to_json())}'
+            ending = f',"outcome":{{"duration_us":{int(duration_us)}{origin},"status":"{outcome.status}"}}'
         else:
             shown = self._shown_text(outcome.message, token.level, "full")
             content = f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}","message":{shown}}}'
@@ -207,7 +211,7 @@ class Records:
             state.program(call_id, self._key.digest(code))
         elif type in ("request.sent", "response.received"):
             state.turn(run.run_id, data.get("request"), data.get("response_id"))
-        elif type == "run.finished":
+        elif type == "run.finished" and data.get("status") != "paused":  # a paused run goes on
             self._runs.forget(run.run_id)
 
     def _data(self, type: str, data: Mapping[str, JsonValue]) -> str:
@@ -223,9 +227,11 @@ class Records:
 
     def _field(self, value: JsonValue, exposure: Exposure) -> str:
         needed = _NEEDED[exposure]
-        if exposure == "metadata" and isinstance(value, str):
+        if exposure in ("own", "metadata") and isinstance(value, str):
             value = bounded(value)
         try:
+            if exposure == "own":
+                return _bounded_content(canonical_text(value))
             if RANK[self._levels.events] < RANK[needed]:
                 return _left_out("level", len(canonical(value)))
             return _bounded_content(canonical_text(self._redactor.shown(value)))
@@ -299,8 +305,8 @@ def _tool_parts(contract: Contract) -> _ToolParts:
         contract.qualified_name,
         canonical_text(body),
         (contract.effects,) if contract.effects else (),
-        Sensitivity.of(contract.parameters),
-        Sensitivity.of(contract.output_schema),
+        Sensitivity.of(with_marks(contract.parameters, contract.sensitive_parameters)),
+        Sensitivity.of(with_marks(contract.output_schema, contract.sensitive_results)),
     )
 
 
@@ -331,6 +337,7 @@ def _bounded_content(text: str) -> str:
 
 
 _NEEDED: Final[dict[Exposure, Level]] = {
+    "own": "metadata",
     "metadata": "metadata",
     "request": "request",
     "digest": "request",

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from ptc.audit.errors import AuditCorrupt, AuditError, RecordNotFound
 from ptc.audit.journals import read
 from ptc.audit.keys import Keyring
-from ptc.audit.query import Filter, select
+from ptc.audit.query import SUCCEEDED, Filter, select
 from ptc.audit.reader import Record
 from ptc_sandbox.errors import JournalError, ReplayDiverged, ReplayIncompatible
 from ptc_sandbox.execution import CallRequested, Ended, Execution
@@ -166,7 +166,7 @@ def _compare_calls(call_id: str, found: list[Record], journal: Journal, keys: Ke
 
 def _compare_answer(record: Record, entry: CallAnswered, keys: Keyring) -> None:
     outcome = record["outcome"]
-    if entry.answer.ok != (outcome["status"] == "success"):
+    if entry.answer.ok != (outcome["status"] in SUCCEEDED):
         raise _Parted("the log says that a call ended otherwise than the program was told", record)
     if entry.answer.ok:
         _compare_content(record, "result", entry.answer.value, keys)

@@ -20,7 +20,16 @@ from ptc.audit.view.timeline import swim_lanes
 
 _SHOWN: Final = 4000
 _TALL: Final = 40
-_STATUSES: Final = ("success", "failure", "denied", "cancelled", "indeterminate")
+_STATUSES: Final = (
+    "success",
+    "empty",
+    "partial",
+    "failure",
+    "uncertain",
+    "denied",
+    "cancelled",
+    "indeterminate",
+)
 
 
 def run_page(view: RunView, verification: Verification, home: str | None = None) -> str:
