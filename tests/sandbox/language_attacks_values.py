@@ -522,6 +522,15 @@ await get(i=0)
 class A:
     def m(self): yield self._loop
 next(A.m(asyncio.current_task()))
+=== classes: another's object while a class is made -> forbidden_attribute
+import asyncio
+class Base:
+    def __init_subclass__(cls): cls.stolen = asyncio.Lock()._get_loop
+class A(Base): pass
+=== classes: a library's class while a class is made -> forbidden_attribute
+import fractions
+class A:
+    x = fractions.Fraction._from_coprime_ints
 === classes: class reassigned -> forbidden_attribute
 class A: pass
 class B: pass

@@ -175,6 +175,43 @@ class Plugin:
 class A(Plugin, tag="a"): pass
 class B(A): pass
 [Plugin.found, Plugin["k"], A[3]]
+=== classes that use themselves while they are made
+from enum import Enum
+class Base:
+    _registry = {}
+    def __init_subclass__(cls, /, key=None, **kw):
+        super().__init_subclass__(**kw)
+        cls._key = key or cls.__name__.lower()
+        cls._registry[cls._key] = cls
+class A(Base): pass
+class B(Base, key="bee"): pass
+class Field:
+    def __set_name__(self, owner, name):
+        if "_fields" not in vars(owner): owner._fields = []
+        owner._fields.append(name)
+        self._name = name
+class Model:
+    a = Field()
+    b = Field()
+class Planet(Enum):
+    EARTH = (5.97, 6.37)
+    MARS = (0.64, 3.39)
+    def __init__(self, mass, radius):
+        self._mass, self._radius = mass, radius
+    @property
+    def density(self): return round(self._mass / self._radius ** 3, 4)
+class Coded(Enum):
+    def __new__(cls, value, label):
+        self = object.__new__(cls)
+        self._value_ = value
+        self._label = label
+        return self
+    X = (1, "ex")
+    Y = (2, "why")
+class Meta(str, Enum):
+    ONE = "one"
+    def __init__(self, v): self._upper = v.upper()
+[sorted(Base._registry), B._key, Model._fields, Planet.EARTH.density, Coded(2)._label, Coded.X.value, Meta.ONE._upper, Meta("one") is Meta.ONE]
 === context managers by class
 log = []
 class Step:

@@ -34,6 +34,7 @@ _BASES: Final = frozenset(
         ),
     }
 )
+_HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _real_getattr = getattr
 _real_build_class = builtins.__build_class__
 
@@ -44,6 +45,7 @@ class Guards:
     def __init__(self, environment: Environment, namespace: dict[str, Any]) -> None:
         self.environment = environment
         self.classes: dict[int, type] = {}
+        self._building = 0
         self.bases: set[Any] = set(_BASES)
         self._namespace = namespace
         self.own = self._make_own()
@@ -89,6 +91,8 @@ class Guards:
         kind = type(obj)
         if id(kind) in self.classes or kind is types.SimpleNamespace:
             return True
+        if self._building and self._is_being_built(obj if isinstance(obj, type) else kind):
+            return True
         if isinstance(obj, type):
             return id(obj) in self.classes or (name in names.NAMEDTUPLE and issubclass(obj, tuple))
         if kind is types.FunctionType:
@@ -96,6 +100,14 @@ class Guards:
         if kind is super:
             return id(_self_class_of(obj)) in self.classes
         return name in names.NAMEDTUPLE and isinstance(obj, tuple)
+
+    def _is_being_built(self, cls: type) -> bool:
+        """A class uses itself before its statement ends: `__init_subclass__`, `__set_name__`, enum members."""
+        contents = type.__getattribute__(cls, "__dict__")
+        if contents.get("__module__") != "__main__" or not cls.__flags__ & _HEAP_TYPE:
+            return False
+        self.adopt(cls)
+        return True
 
     # -- attributes ----------------------------------------------------------------------------------
 
@@ -139,7 +151,7 @@ class Guards:
 
     def _dict(self, obj: Any, name: str) -> Any:
         if isinstance(obj, type):
-            if self.owns_class(obj):
+            if self._owns(obj, name):
                 own = type.__getattribute__(obj, "__dict__")
                 return types.MappingProxyType({key: own[key] for key in own if _may_be_listed(key, own[key])})
         elif self._owns(obj, name) and type(obj) is not super:
@@ -258,13 +270,21 @@ class Guards:
             self._check_base(base, bases)
         if "metaclass" in keywords:
             keywords["metaclass"] = self._metaclass(keywords["metaclass"])
-        return self.adopt(_real_build_class(body, name, *bases, **keywords))
+        self._building += 1
+        try:
+            return self.adopt(_real_build_class(body, name, *bases, **keywords))
+        finally:
+            self._building -= 1
 
     def new_class(self, name: str, bases: tuple[Any, ...], body: Callable[[dict[str, Any]], None]) -> type:
         """A class made by a function, for modules that make classes from data they checked."""
         for base in bases:
             self._check_base(base, bases)
-        return self.adopt(types.new_class(name, bases, {}, body))
+        self._building += 1
+        try:
+            return self.adopt(types.new_class(name, bases, {}, body))
+        finally:
+            self._building -= 1
 
     def _check_base(self, base: Any, bases: tuple[Any, ...]) -> None:
         if isinstance(base, type):
