@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -176,6 +177,78 @@ def test_members_called_like_secrets_are_hidden(name: str) -> None:
 
 def test_a_card_number_may_be_a_number() -> None:
     assert reason(shown({"card": 4111111111111111})["card"]) == "detector:card_number"
+
+
+HEX = st.sampled_from((8, 16, 20, 32, 64)).flatmap(lambda size: st.binary(min_size=size, max_size=size))
+WORD = st.text("abcdefgh ,;:()", max_size=20)
+
+
+def luhn_number(body: str) -> str:
+    """The digits with the check digit that makes a card number of them."""
+    doubled = [int(digit) * (2 if index % 2 == 0 else 1) for index, digit in enumerate(reversed(body))]
+    return body + str(-sum(value - 9 if value > 9 else value for value in doubled) % 10)
+
+
+def grouped(number: str, separator: str, sizes: tuple[int, ...]) -> str:
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(number[start : start + size])
+        start += size
+    return separator.join(part for part in [*parts, number[start:]] if part)
+
+
+@given(HEX, WORD, WORD, st.booleans())
+def test_no_digest_is_taken_for_a_secret(data: bytes, before: str, after: str, upper: bool) -> None:
+    """One SHA-256 in two hundred holds digits that fit a card: a log of such redactions proves nothing."""
+    digest = "d" + data.hex() if data.hex().isdigit() else data.hex()
+    text = f"{before} {digest.upper() if upper else digest} {after}"
+    assert shown(text) == text
+
+
+@given(st.uuids(), WORD)
+def test_no_uuid_is_taken_for_a_secret(value: UUID, before: str) -> None:
+    for text in (str(value), f"{before} {value}", f"run_{value.hex}", f"id={value}, 5", f"5 {value}"):
+        assert shown(text) == text or value.hex.isdigit()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 20 + "4111111111111111" + "b" * 28,
+        "12345678-1234-4234-8234-123456789012",
+        "45aaaf63-cfb3-4dae-9464-159141726020",
+        "5 41111111-1111-4111-8111-111111111111",
+        "at 1796056149000000 us, 1796056149007 ms",
+        "0.4111111111111111",
+        "4111111111111111.25",
+        "sku4111111111111111",
+    ],
+)
+def test_digits_that_are_part_of_something_are_no_card(text: str) -> None:
+    """Inside a word, a decimal, a UUID or a time, digits mean something else."""
+    assert shown(text) == text
+
+
+@given(
+    st.sampled_from(((4, 15), (51, 14), (2221, 12), (34, 13), (6011, 12), (30, 12), (62, 17))),
+    st.data(),
+    st.sampled_from(("", " ", "-")),
+    st.sampled_from(
+        (("pay ", " now"), ("(", ")"), ("card:", "."), ("card_", "_x"), ("no. ", " 12/27"), ("", ""))
+    ),
+)
+def test_a_card_number_in_free_text_is_hidden(
+    kind: tuple[int, int], data: st.DataObject, separator: str, around: tuple[str, str]
+) -> None:
+    """Alone, in groups, at the end of a sentence, before its expiry date."""
+    issuer, more = kind
+    body = f"{issuer}{data.draw(st.text('0123456789', min_size=more - 1, max_size=more - 1))}"
+    number = luhn_number(body)
+    written = grouped(number, separator, (4, 6) if issuer in (34, 30) else (4, 4, 4, 4))
+    got = shown(around[0] + written + around[1])
+    assert reason(got) == "detector:card_number"
+    if around != ("", ""):
+        assert got["found"] == [{"detector": "card_number", "hmac": KEY.digest(written)}]
 
 
 def test_equal_values_correlate_and_different_types_do_not() -> None:
@@ -367,3 +440,21 @@ async def test_what_the_schema_marks_is_nowhere_at_any_level(tmp_path: Path, lev
             "s3cr3t-two"
         )
     assert NOTHING.member("x") is NOTHING
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_what_the_log_and_the_runtime_made_is_never_redacted(tmp_path: Path, form: str) -> None:
+    """An id or a hash that looks like a secret is a link: without it an honest run could not be proven."""
+    odd = "a" * 20 + " 4111 1111 1111 1111 alice@example.com"
+    link: JsonValue = {"file": f"{odd}.journal", "sha256": odd, "bytes": 4111111111111111, "key": odd}
+    async with open_log(tmp_path / f"audit.{form}", levels="full", redact=Redaction(paths=("**",))) as log:
+        await log.event(
+            "program.started", {"call_id": odd, "policy_hash": odd, "seed": 4111111111111111}, RUN
+        )
+        await log.event("program.finished", {"call_id": odd, "journal": link, "output": odd}, RUN)
+    started, finished = (
+        record["data"] for record in read(tmp_path / f"audit.{form}") if "program." in record["type"]
+    )
+    assert started == {"call_id": odd, "policy_hash": odd, "seed": 4111111111111111}
+    assert (finished["call_id"], finished["journal"]) == (odd, link)
+    assert reason(finished["output"]) == "path"

@@ -6,11 +6,14 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ptc.audit import journals
 from ptc.audit.journals import folder_of
 from ptc.audit.keys import Keyring
 from ptc.audit.lines import leaf_hash
@@ -102,6 +105,24 @@ def test_a_program_is_proven_to_have_given_what_the_log_says(tmp_path: Path, nam
     asyncio.run(record(path, PROGRAMS[name], levels=level))
     proof = prove(path)
     assert proof.verdict == "proven", proof
+
+
+def test_a_journal_whose_hash_looks_like_a_card_number_is_still_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An honest run is proven whatever digits its hashes happen to hold."""
+    digest = "4111111111111111" + "-" + "5555555555554444" + "0" * 31
+    monkeypatch.setattr(journals, "hashlib", SimpleNamespace(sha256=lambda data: _Digest(digest)))
+    asyncio.run(record(tmp_path / "audit.jsonl", "1 + 1", levels="full"))
+    assert prove(tmp_path / "audit.jsonl").verdict == "proven"
+
+
+@dataclass(frozen=True)
+class _Digest:
+    text: str
+
+    def hexdigest(self) -> str:
+        return self.text
 
 
 def test_replaying_calls_no_tool(tmp_path: Path) -> None:

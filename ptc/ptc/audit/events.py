@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Exposure: TypeAlias = Literal["metadata", "request", "full", "digest", "proof"]
-"""From which level on a field is shown. `digest`: its keyed digest always (as `NAME_digest`), itself from
+Exposure: TypeAlias = Literal["own", "metadata", "request", "full", "digest", "proof"]
+"""From which level on a field is shown. `own`: always and as it is, for ids, hashes and counts that the log or
+the runtime made: nothing is searched in them, since digits in a hash must not pass for a card number, and a
+link that was redacted proves nothing. `digest`: its keyed digest always (as `NAME_digest`), itself from
 `request` on; `proof`: its keyed digest always, itself at `full`."""
 
 
@@ -33,7 +35,7 @@ def _type(name: str, when: str, *fields: tuple[str, Exposure, str]) -> EventType
     return EventType(name, when, tuple(Field(*field) for field in fields))
 
 
-_PROGRAM: Final = ("call_id", "metadata", "the program's call id: the `caller_id` of its calls")
+_PROGRAM: Final = ("call_id", "own", "the program's call id: the `caller_id` of its calls")
 
 TABLE: Final[tuple[EventType, ...]] = (
     # What the log says about itself.
@@ -123,31 +125,42 @@ TABLE: Final[tuple[EventType, ...]] = (
     _type(
         "run.finished",
         "a run ended, however it did",
-        ("status", "metadata", "completed, refused, incomplete, failed or cancelled"),
-        ("requests", "metadata", "requests made"),
-        ("calls", "metadata", "calls handled"),
+        (
+            "status",
+            "metadata",
+            "completed, refused, terminated, paused (calls wait for an approval; the run may go on), failed or"
+            " cancelled; of `ptc exec`, how the program ended",
+        ),
+        ("requests", "own", "requests made"),
+        ("calls", "own", "calls handled"),
         ("usage", "metadata", "tokens, as the provider counted"),
         ("error", "metadata", "stable code of the error that ended it"),
         ("message", "full", "that error's message"),
         ("output_text", "full", "the answer"),
     ),
     _type(
+        "history.compacted",
+        "the application replaced the run's history by a shorter one, between two requests",
+        ("from", "own", "items before"),
+        ("to", "own", "items now"),
+    ),
+    _type(
         "request.sent",
         "before a request goes to the provider",
-        ("request", "metadata", "its number in the run, from 1"),
+        ("request", "own", "its number in the run, from 1"),
         ("model", "metadata", "deployment or model name"),
-        ("items", "metadata", "items of history sent"),
+        ("items", "own", "items of history sent"),
         ("tools", "metadata", "names of the tools sent"),
-        ("attempt", "metadata", "from 1; more where the driver tried again"),
+        ("attempt", "own", "from 1; more where the driver tried again"),
     ),
     _type(
         "response.received",
         "after a response arrived, before anything in it is acted on",
-        ("request", "metadata", "number of the request it answers"),
-        ("response_id", "metadata", "the provider's id"),
+        ("request", "own", "number of the request it answers"),
+        ("response_id", "own", "the provider's id"),
         ("status", "metadata", "completed, incomplete, failed …"),
-        ("items", "metadata", "items of output"),
-        ("calls", "metadata", "calls it asks for"),
+        ("items", "own", "items of output"),
+        ("calls", "own", "calls it asks for"),
         ("usage", "metadata", "tokens"),
         ("error", "metadata", "the provider's error code"),
     ),
@@ -159,10 +172,10 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("code", "digest", "its source"),
         ("language", "metadata", "javascript or python"),
         ("where", "metadata", "hosted or local"),
-        ("policy_hash", "metadata", "hash of the language policy it runs under"),
-        ("limits", "metadata", "time, memory, calls … it may use"),
+        ("policy_hash", "own", "hash of the language policy it runs under"),
+        ("limits", "own", "time, memory, calls … it may use"),
         ("confinement", "metadata", "what the kernel wall enforces"),
-        ("seed", "metadata", "seed of its randomness: part of the journal's header"),
+        ("seed", "own", "seed of its randomness: part of the journal's header"),
     ),
     _type(
         "program.finished",
@@ -170,17 +183,17 @@ TABLE: Final[tuple[EventType, ...]] = (
         _PROGRAM,
         ("status", "metadata", "completed, raised, denied, suspended, cancelled, killed:… or crashed"),
         ("wall", "metadata", "language, kernel or host, where one refused or killed it"),
-        ("calls", "metadata", "calls it made"),
-        ("duration_us", "metadata", "wall-clock time, microseconds"),
-        ("cpu_us", "metadata", "processor time, microseconds"),
-        ("peak_memory", "metadata", "bytes"),
+        ("calls", "own", "calls it made"),
+        ("duration_us", "own", "wall-clock time, microseconds"),
+        ("cpu_us", "own", "processor time, microseconds"),
+        ("peak_memory", "own", "bytes"),
         ("output", "proof", "what it printed"),
         ("value", "proof", "its last expression"),
         ("error_type", "request", "class of the exception that ended it: the program may have named it"),
         ("message", "full", "that exception's message"),
-        ("line", "metadata", "line it was raised at"),
+        ("line", "own", "line it was raised at"),
         ("result", "proof", "a hosted program's result text"),
-        ("journal", "metadata", "file, SHA-256, size and key of the encrypted journal, where one is kept"),
+        ("journal", "own", "file, SHA-256, size and key of the encrypted journal, where one is kept"),
     ),
     _type(
         "sandbox.violation",
@@ -188,7 +201,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         _PROGRAM,
         ("wall", "metadata", "language, kernel or host"),
         ("rule", "metadata", "stable code of what was refused"),
-        ("line", "metadata", "line of the program"),
+        ("line", "own", "line of the program"),
         ("detail", "request", "the refused name or call"),
     ),
     _type(
@@ -201,7 +214,7 @@ TABLE: Final[tuple[EventType, ...]] = (
     _type(
         "call.reused",
         "a call that was answered before was asked for again and got the same answer; nothing ran",
-        ("call_id", "metadata", "the call"),
+        ("call_id", "own", "the call"),
     ),
     # Calls.
     _type("tool.started", "durable before the tool runs; see `content`, `origin` and `tool` of the record"),
@@ -211,14 +224,14 @@ TABLE: Final[tuple[EventType, ...]] = (
     _type(
         "approval.requested",
         "a call waits for somebody's decision",
-        ("call_id", "metadata", "the call"),
+        ("call_id", "own", "the call"),
         ("tool", "metadata", "qualified name"),
         ("reason", "metadata", "rule that asks"),
     ),
     _type(
         "approval.decided",
         "somebody, or a rule, decided",
-        ("call_id", "metadata", "the call"),
+        ("call_id", "own", "the call"),
         ("decision", "metadata", "approved, denied or expired"),
         ("by", "metadata", "who"),
         ("reason", "request", "their words"),
