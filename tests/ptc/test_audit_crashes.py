@@ -43,9 +43,9 @@ class CrashingFiles(SystemFiles):
         self.dead = self.left < 0
         return self.dead
 
-    def open(self, path: Path) -> int:
+    def open(self, path: Path, *, durable: bool = False) -> int:
         self._tick()
-        fd = super().open(path)
+        fd = super().open(path, durable=durable)
         self.synced = os.fstat(fd).st_size
         return fd
 
@@ -222,8 +222,8 @@ class Killing(SystemFiles):
         super().rename(old, new)
         if self.tick():
             self.die()
-    def open(self, path):
-        fd = super().open(path)
+    def open(self, path, *, durable=False):
+        fd = super().open(path, durable=durable)
         if self.tick():
             self.die()
         return fd

@@ -14,8 +14,11 @@ from typing import Protocol
 class Files(Protocol):
     """What a store asks of the operating system; every method may raise OSError."""
 
-    def open(self, path: Path) -> int:
-        """A descriptor for reading and appending; the file is made, mode 0600, where it is not there."""
+    def open(self, path: Path, *, durable: bool = False) -> int:
+        """A descriptor for reading and appending; the file is made, mode 0600, where it is not there.
+
+        With `durable`, what `write` wrote is on the disk when it returns, as after `datasync`.
+        """
 
     def write(self, fd: int, data: bytes) -> int: ...
 
@@ -33,8 +36,9 @@ class Files(Protocol):
 class SystemFiles:
     """The real ones."""
 
-    def open(self, path: Path) -> int:
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def open(self, path: Path, *, durable: bool = False) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        return os.open(path, flags | os.O_DSYNC if durable else flags, 0o600)
 
     def write(self, fd: int, data: bytes) -> int:
         return os.write(fd, data)

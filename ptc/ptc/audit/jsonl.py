@@ -10,7 +10,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +27,8 @@ _CHECKPOINT: Final = b',"type":"audit.checkpoint","v":1}'
 class JsonLines:
     """A store (see `store.Store`) in one file, and further ones as it is rotated."""
 
-    def __init__(self, path: Path, files: Files) -> None:
+    def __init__(self, path: Path, files: Files, *, durable_writes: bool = False) -> None:
+        """`durable_writes` (for a sync of every record): write and sync are one system call."""
         self._path = path
         self._files = files
         self._lock = WriterLock(path)
@@ -35,6 +36,7 @@ class JsonLines:
         self._fd = -1
         self._size = 0
         self._torn = False
+        self._durable = durable_writes
 
     def open(self) -> End | None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,15 +49,19 @@ class JsonLines:
             raise
         return end
 
-    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
+    def append(
+        self, entries: Sequence[Entry], *, sync: bool, meanwhile: Callable[[], None] | None = None
+    ) -> None:
         data = b"".join([entry.line + b"\n" for entry in entries])
         try:
             if self._fd < 0:
-                self._fd = self._files.open(self._path)
+                self._fd = self._files.open(self._path, durable=self._durable)
             if self._torn:
                 self._cut_back()
+            if meanwhile is not None:
+                meanwhile()
             self._write(data)
-            if sync:
+            if sync and not self._durable:
                 self._files.datasync(self._fd)
         except OSError as error:
             self._torn = True
@@ -74,7 +80,9 @@ class JsonLines:
         self._files.rename(self._path, aside)
         self._files.close(self._fd)
         self._fd, self._size = -1, 0
-        self._fd = self._files.open(self._path)  # if this fails, the next append tries it again
+        self._fd = self._files.open(
+            self._path, durable=self._durable
+        )  # if this fails, the next append tries it again
         self._files.sync_directory(self._path.parent)
         return aside.name
 
@@ -93,7 +101,7 @@ class JsonLines:
     def _open(self) -> End | None:
         existed = self._path.exists()
         before = [file for file in segments(self._path) if file != self._path]
-        self._fd = self._files.open(self._path)
+        self._fd = self._files.open(self._path, durable=self._durable)
         if not existed:
             self._files.sync_directory(self._path.parent)
         size = os.fstat(self._fd).st_size

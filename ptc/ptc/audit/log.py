@@ -96,7 +96,7 @@ class AuditLog:
         kind = suffix_kind(self.path)
         keyring = keys or Keyring.default()
         store: Store = (
-            JsonLines(self.path, files or SystemFiles())
+            JsonLines(self.path, files or SystemFiles(), durable_writes=sync == "each")
             if kind == "jsonl"
             else SqliteStore(self.path, durable=sync != "none")
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -59,7 +59,11 @@ class SqliteStore:
             raise
         return end
 
-    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
+    def append(
+        self, entries: Sequence[Entry], *, sync: bool, meanwhile: Callable[[], None] | None = None
+    ) -> None:
+        if meanwhile is not None:
+            meanwhile()
         db = self._connection()
         try:
             if len(entries) <= _ROWS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -39,8 +39,13 @@ class Store(Protocol):
     def open(self) -> End | None:
         """Takes the log over, cuts a torn end, gives where it ended; None for a new one."""
 
-    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
-        """All of them or none. With `sync`, they are durable when it returns."""
+    def append(
+        self, entries: Sequence[Entry], *, sync: bool, meanwhile: Callable[[], None] | None = None
+    ) -> None:
+        """All of them or none. With `sync`, they are durable when it returns.
+
+        `meanwhile` is called once before the wait for the disk: others may work while this thread waits.
+        """
 
     def size(self) -> int:
         """Bytes in the current file."""

@@ -7,6 +7,8 @@ for the content of a text: what UTF-8 cannot carry is written visibly instead of
 from __future__ import annotations
 
 import json
+import json.encoder
+from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Final
 
@@ -15,7 +17,20 @@ from ptc_tools.call import JsonValue
 MAX_NAME: Final = 512
 """Characters kept of a name or identifier that a model made up; the rest is counted."""
 
-_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+def _encoder() -> Callable[[object], str]:
+    """The standard library's encoder, made once: `JSONEncoder.encode` makes its C part anew for every value."""
+    plain = json.JSONEncoder(
+        sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+    )
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return plain.encode
+    encode = make(None, plain.default, encode_basestring, None, ":", ",", True, False, False)
+    return lambda value: "".join(encode(value, 0))
+
+
+_encode: Final = _encoder()
 
 
 class Unencodable(ValueError):

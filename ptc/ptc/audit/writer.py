@@ -98,6 +98,7 @@ class Writer:
         self._counting = threading.Lock()
         self._closing = False
         self._some_expired = False
+        self._delayed: list[tuple[list[Job], list[int]]] = []
         self._last_swept: asyncio.AbstractEventLoop | None = None
         self._swept: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._thread = threading.Thread(target=self._run, name="ptc-audit", daemon=True)
@@ -266,14 +267,19 @@ class Writer:
             self._commit([(record, None)])
 
     def _commit(self, jobs: list[Job]) -> None:
-        if self._sync == "each":
-            for job in jobs:
-                self._commit_group([job])
-        else:
+        if self._sync != "each":
             self._commit_group(jobs)
+            return
+        for number, job in enumerate(jobs, 1):
+            self._commit_group([job], more=number < len(jobs))
+        self._tell_delayed()
 
-    def _commit_group(self, jobs: list[Job]) -> bool:
-        """Writes a group and tells its waiters. Whether the hooks have something due."""
+    def _commit_group(self, jobs: list[Job], *, more: bool = False) -> bool:
+        """Writes a group and tells its waiters. Whether the hooks have something due.
+
+        With `more` to come at once, the waiters are told while the next record waits for the disk: told
+        before, they would take the interpreter from this thread just when it needs it.
+        """
         if self._blocked is not None:
             self._fail_jobs(jobs, self._blocked)
             return False
@@ -287,15 +293,23 @@ class Writer:
             prev = entry.leaf.hex()
             entries.append(entry)
         try:
-            self._store.append(entries, sync=self._sync != "none")
+            delayed = self._tell_delayed if self._delayed else None
+            self._store.append(entries, sync=self._sync != "none", meanwhile=delayed)
         except StoreFailed as error:
             self._block(error.name)
             self._fail_jobs(jobs, error.name)
             self._say_blocked(error.name, len(jobs))
             return False
         self._place.seq, self._place.prev = seq, prev
-        tell(jobs, [entry.seq for entry in entries])
+        self._delayed.append((jobs, [entry.seq for entry in entries]))
+        if not more:
+            self._tell_delayed()
         return self._hooks.written(entries)
+
+    def _tell_delayed(self) -> None:
+        delayed, self._delayed = self._delayed, []
+        for jobs, seqs in delayed:
+            tell(jobs, seqs)
 
     def _without_expired(self, jobs: list[Job]) -> list[Job]:
         """A call that was already refused for waiting too long did not run: its start is not written."""
