@@ -765,6 +765,16 @@ type(r) is random.Random
 === randomness: underlying generator -> forbidden_attribute
 import random
 random._inst
+=== frames: from the traceback module -> forbidden_attribute
+import traceback
+traceback.walk_tb
+=== frames: of the traceback module's caller -> forbidden_import
+from traceback import extract_stack, sys
+=== frames: a text that names no place of this machine -> gives [true, false]
+import traceback, json
+try: json.loads("{")
+except ValueError: t = traceback.format_exc()
+["<program>" in t, "/" in t]
 === modules: json to codecs -> forbidden_attribute
 import json
 json.codecs.open("/etc/passwd")

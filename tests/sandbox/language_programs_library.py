@@ -81,6 +81,15 @@ except LookupError as e: err = str(e)
 try: b"\xff".decode("utf-8")
 except UnicodeDecodeError as e: bad = [e.reason, e.start, e.end]
 [found, "日本".encode("shift_jis").hex(), "\u00fc".encode("idna").decode(), err, bad, "ä€".encode("ascii", "xmlcharrefreplace").decode(), "ä".encode("ascii", "namereplace").decode(), "\N{EURO SIGN}"]
+=== tracebacks as text
+import traceback
+def f(): raise ValueError("bad")
+try: f()
+except ValueError as e:
+    text = traceback.format_exc()
+    lines = traceback.format_exception(e)
+    only = traceback.format_exception_only(e)
+[text.splitlines()[0], text.splitlines()[-1], text.count("in f"), lines[-1], only, traceback.format_exc()]
 === html parser
 from html.parser import HTMLParser
 class Links(HTMLParser):

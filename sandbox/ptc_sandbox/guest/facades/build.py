@@ -10,7 +10,17 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from ptc_sandbox.guest.facades import chance, classes, clock, copying, functional, table, text, zones
+from ptc_sandbox.guest.facades import (
+    chance,
+    classes,
+    clock,
+    copying,
+    functional,
+    table,
+    text,
+    tracebacks,
+    zones,
+)
 from ptc_sandbox.guest.facades.module import Facade, facade
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_identity import seal_if_installed
@@ -30,6 +40,7 @@ _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "statistics": chance.statistics_members,
     "string": text.string_members,
     "time": clock.time_members,
+    "traceback": tracebacks.traceback_members,
     "types": classes.types_members,
     "typing": classes.typing_members,
     "uuid": chance.uuid_members,
@@ -85,4 +96,4 @@ def build(module: str, guards: Guards, load: Callable[[str], Facade]) -> Facade:
     return facade(module, members, table.REFUSED_MEMBERS.get(module))
 
 
-_WHOLLY_OURS: Final = frozenset(("dataclasses", "random", "secrets", "time", "types"))
+_WHOLLY_OURS: Final = frozenset(("dataclasses", "random", "secrets", "time", "traceback", "types"))

@@ -131,6 +131,7 @@ _NAMES: Final[dict[str, str]] = {
         asctime ctime gmtime localtime mktime monotonic monotonic_ns perf_counter perf_counter_ns
         process_time process_time_ns sleep strftime strptime struct_time time time_ns
         """,
+    "traceback": "format_exc format_exception format_exception_only print_exc print_exception",
     "types": """
         AsyncGeneratorType BuiltinFunctionType BuiltinMethodType CoroutineType EllipsisType FunctionType
         GeneratorType GenericAlias LambdaType MappingProxyType MethodType NoneType NotImplementedType
@@ -209,9 +210,7 @@ _INSTEAD: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("numpy", "pandas", "scipy", "polars"), "Use lists and dicts with statistics, math and collections."
     ),
-    **dict.fromkeys(
-        ("inspect", "gc", "dis", "ast", "traceback", "code"), "Programs cannot look into the interpreter."
-    ),
+    **dict.fromkeys(("inspect", "gc", "dis", "ast", "code"), "Programs cannot look into the interpreter."),
     **dict.fromkeys(("logging", "warnings"), "Use print()."),
 }
 
