@@ -671,6 +671,28 @@ class TestMiddleware:
         assert await invoke(add, {"a": 1, "b": 2}, middleware=[swap]) == Success(3)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Call("c", ["add"], {}),  # type: ignore[arg-type]
+        Call("c", None, "{}"),  # type: ignore[arg-type]
+        Call("c", "add", "{}", namespace=["x"]),  # type: ignore[arg-type]
+        Call("c", "add", 5),  # type: ignore[arg-type]
+        Call("c", "add", b"{}"),  # type: ignore[arg-type]
+        Call("c", "add", {"a": 10**5000, "b": 1}),
+        Call("c", "add", {"a": 1, "k" * 100_000: "\x1b"}),
+        Call("c", "add", {"a": [[[]]] * 10_000, "b": 1}),
+        Call("c", "add", "[" * 100_000),
+    ],
+    ids=range(9),
+)
+async def test_an_odd_call_is_denied_and_never_raises(odd: Call) -> None:
+    """The path's promise holds for calls that no parser of ours would make."""
+    outcome = await Invoker([add]).invoke(odd, RUN)
+    assert isinstance(outcome, Denied)
+    assert len(outcome.message) < 600
+
+
 async def test_many_calls_at_once_do_not_mix() -> None:
     """One invoker serves a batch that runs concurrently."""
 

@@ -62,7 +62,10 @@ class Catalog:
 
     def resolve(self, namespace: str | None, name: str) -> AnyTool | None:
         """The tool of exactly this name, or None."""
-        return self._by_name.get((namespace, name))
+        try:
+            return self._by_name.get((namespace, name))
+        except TypeError:
+            return None  # a name that is not even a string comes from a call that nobody parsed
 
     def __iter__(self) -> Iterator[AnyTool]:
         return iter(self._by_name.values())

@@ -101,8 +101,8 @@ def _differences(old: Contract, new: Contract) -> Iterator[Reason]:
     yield from _search(old, new)
     for name in ("idempotency", "reconciliation"):
         yield from _promise(f"$.{name}", getattr(old, name), getattr(new, name))
-    for name in ("commitment",):
-        yield from _words(f"$.{name}", getattr(old, name), getattr(new, name), "incompatible")
+    verdict: Verdict = "documentation" if old.commitment is None else "incompatible"
+    yield from _words("$.commitment", old.commitment, new.commitment, verdict)
     yield from _words("$.extra", old.to_json().get("extra"), new.to_json().get("extra"), "incompatible")
     for name in ("description", "tags", "version", "defer_loading", "strict"):
         yield from _words(f"$.{name}", getattr(old, name), getattr(new, name), "documentation")

@@ -204,7 +204,11 @@ def validate(tool: AnyTool, arguments: object) -> dict[str, object] | Denied:
     """Keyword arguments for the tool's function, or the refusal that says what does not fit."""
     if not isinstance(arguments, dict):
         return Denied("invalid_arguments", f"the arguments must be a JSON object, not {_kind(arguments)}")
-    if not tool.check_arguments.is_valid(arguments):
+    try:
+        fits = tool.check_arguments.is_valid(arguments)
+    except ValueError as error:
+        return Denied("invalid_arguments", f"invalid arguments: {error}")
+    if not fits:
         return Denied("invalid_arguments", f"invalid arguments: {tool.check_arguments.explain(arguments)}")
     for name in tool.designer:
         if name in arguments:

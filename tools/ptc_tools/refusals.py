@@ -18,8 +18,9 @@ def unknown_tool(catalog: Catalog, call: Call) -> Denied:
     names = [
         tool.contract.qualified_name for tool in catalog if call.caller.kind in tool.contract.allowed_callers
     ]
-    near = difflib.get_close_matches(call.qualified_name[:200], names, n=3, cutoff=0.6)
-    shown = f"no tool is called {safe_text(call.qualified_name)[:130]!r}"
+    asked = str(call.qualified_name)
+    near = difflib.get_close_matches(asked[:200], names, n=3, cutoff=0.6)
+    shown = f"no tool is called {safe_text(asked)[:130]!r}"
     if near:
         return Denied("unknown_tool", f"{shown}; did you mean {' or '.join(near)}?")
     if 0 < len(names) <= _LISTED:

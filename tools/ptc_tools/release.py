@@ -35,14 +35,14 @@ def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int
             limit = max_bytes if bounds.cuts else min(max_bytes, bounds.bytes or max_bytes)
             returned = codec.encode(value, limit)
             _bound(returned, contract, invocation.arguments)
+        check = invocation.tool.check_result
+        fits = check is None or check.is_valid(returned.value)
     except Exception as error:  # noqa: BLE001 - serialising runs the application's code
         text = str(error) if isinstance(error, ValueError) else describe_exception(error)
         return _invalid(invocation, f"the tool's result cannot be sent: {text}", error)
-    check = invocation.tool.check_result
-    if check is not None and not check.is_valid(returned.value):
-        return _invalid(
-            invocation, f"the tool's result breaks its output schema: {check.explain(returned.value)}", None
-        )
+    if not fits:
+        why = check.explain(returned.value) if check is not None else ""
+        return _invalid(invocation, f"the tool's result breaks its output schema: {why}", None)
     if invocation.run.credentials and _holds_credential(returned.value, invocation.run):
         return _invalid(invocation, "the tool's result holds a credential and is withheld", None)
     return _success(returned)
@@ -127,9 +127,12 @@ def _uncertain(invocation: Invocation, what: str, error: BaseException | None) -
 
 
 def _scrubbed(text: str, invocation: Invocation) -> str:
-    for hidden in _hidden(invocation):
-        if len(hidden) >= _SHORTEST and hidden in text:
-            text = text.replace(hidden, REDACTED)
+    try:
+        for hidden in _hidden(invocation):
+            if len(hidden) >= _SHORTEST and hidden in text:
+                text = text.replace(hidden, REDACTED)
+    except Exception:  # noqa: BLE001 - a designer's object may do anything when it is looked at
+        return "its message is withheld"
     return text
 
 
