@@ -51,7 +51,7 @@ async def get_demand(sku: str) -> Demand:
 
 async def main(programs: Literal["hosted", "local"]) -> None:
     # 2. A client, 3. a runner with the tools, 4. the run, 5. its result.
-    async with ptc.connect(script=f"{SCRIPT}:model") as service, ptc.AuditLog(AUDIT) as audit:
+    async with ptc.connect(script=f"{SCRIPT}:model") as service, ptc.AuditLog(AUDIT, journals=True) as audit:
         runner = ptc.Runner(
             client=service.client,
             model=service.model,
