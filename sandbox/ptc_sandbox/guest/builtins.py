@@ -232,6 +232,8 @@ class Importer:
             return self.load(name.partition(".")[0])
         for wanted in fromlist:
             # a missing name must not reach the interpreter's own search, which ends in sys.modules
+            if type(wanted) is not str or wanted.startswith("_"):
+                raise RefusedImport(f"{wanted} cannot be imported from {name}.")
             try:
                 getattr(module, wanted)
             except AttributeError as error:

@@ -43,10 +43,16 @@ class Numbers:
     def __init__(self) -> None:
         self._next = 1
         self._entries: dict[int, tuple[int, Any]] = {}
+        self._types: dict[int, tuple[int, Any]] = {}
 
     def restart(self) -> None:
-        """The numbers of a program start here, whatever was numbered while the process got ready."""
-        self._next = max(self._next, _FIRST_NUMBER)
+        """The numbers of a program start here, always at the same one, whatever ran before in this process.
+
+        What the standard library numbered when it was loaded keeps its number, as tables are keyed by it.
+        """
+        self._next = _FIRST_NUMBER
+        for key in [key for key, entry in self._entries.items() if entry[0] >= _FIRST_NUMBER]:
+            del self._entries[key]
 
     def of(self, obj: object) -> int:
         """The number of `obj`. What cannot be watched for its end is kept alive instead."""
@@ -55,18 +61,18 @@ class Numbers:
             return entry[0]
         number = self._next
         self._next = number + 1
-        return self._enter(obj, number)
+        return self._enter(self._entries, obj, number)
 
     def of_type(self, cls: type) -> int:
         """The number of a type: from its name, so that no order of asking matters."""
-        entry = self._entries.get(_real_id(cls))
+        entry = self._types.get(_real_id(cls))
         if entry is not None:
             return entry[0]
-        return self._enter(cls, zlib.crc32(_repr_of_type(cls).encode("utf-8", "replace")))
+        return self._enter(self._types, cls, zlib.crc32(_repr_of_type(cls).encode("utf-8", "replace")))
 
-    def _enter(self, obj: object, number: int) -> int:
+    @staticmethod
+    def _enter(entries: dict[int, tuple[int, Any]], obj: object, number: int) -> int:
         key = _real_id(obj)
-        entries = self._entries
         try:
             keeper: Any = weakref.ref(obj, lambda _: entries.pop(key, None))
         except TypeError:

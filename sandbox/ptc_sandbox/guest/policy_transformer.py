@@ -302,15 +302,18 @@ class ProgramPolicy(RestrictingNodeTransformer):
             return self.visit(statement)
         items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
         if isinstance(value, ast.Dict) and target.id == "__slots__":
-            items = [key for key in value.keys if key is not None]
+            items = value.keys  # type: ignore[assignment]
         for item in items:
             if not (isinstance(item, ast.Constant) and isinstance(item.value, str)):
                 message = f"{target.id} must be a tuple of names written out as strings."
-                raise self._refused("forbidden_name", message, item)
+                raise self._refused("forbidden_name", message, item or value)
             if names.is_dunder(item.value) or names.store_rule(item.value) is Rule.REFUSED:
                 raise self._refused("forbidden_attribute", attribute_message(item.value), item)
             if target.id == "__match_args__" and names.load_rule(item.value) is not Rule.PLAIN:
                 raise self._refused("forbidden_attribute", attribute_message(item.value), item)
+        statement.value = self.visit(value)
+        if isinstance(statement, ast.AnnAssign):
+            statement.annotation = self.visit(statement.annotation)
         return statement
 
     def _type_parameters(self, node: Any) -> None:
@@ -349,7 +352,7 @@ class ProgramPolicy(RestrictingNodeTransformer):
             self._bind(alias.asname or alias.name, node)
             if members is not None and alias.name not in members and not self._imports_may_fail:
                 raise self._refused("forbidden_import", table.missing(module, alias.name), node)
-            if alias.name == "*" or (alias.name.startswith("_") and not self._imports_may_fail):
+            if alias.name == "*" or alias.name.startswith("_"):
                 raise self._refused(
                     "forbidden_import", f"{alias.name} cannot be imported from {module}.", node
                 )
