@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
+from ptc_sandbox.codeact import instructions
 from ptc_tools import (
     Bounds,
     Catalog,
@@ -179,7 +180,7 @@ async def test_a_uncertain_mutations_reconciliation_holds_no_canary() -> None:
 
 
 def test_nothing_that_describes_a_tool_holds_a_canary() -> None:
-    """Wire definitions, contracts, names for programs, lock files, lint and reprs."""
+    """Wire definitions, contracts, the stubs of programs, lock files, lint and reprs."""
     entry = configured()
     catalog = Catalog([entry])
     assert (
@@ -190,6 +191,7 @@ def test_nothing_that_describes_a_tool_holds_a_canary() -> None:
             entry.contract.to_json(),
             entry.contract.fingerprint(),
             dict(catalog.program_names),
+            instructions(catalog),
             Lock.of([entry.contract]).dumps(),
             [finding.to_json() for finding in lint([entry.contract])],
             RUN.credentials,
