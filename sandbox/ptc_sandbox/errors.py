@@ -14,6 +14,7 @@ PtcError
 
 from __future__ import annotations
 
+from ptc_tools.command_line import ptc_command
 from ptc_tools.errors import PtcError
 
 
@@ -32,9 +33,9 @@ class ConfinementUnavailable(SandboxError):
 
     def __init__(self, layer: str, reason: str) -> None:
         super().__init__(
-            f"this machine cannot enforce the layer {layer!r}: {reason}. `ptc doctor` shows every layer; choose a"
-            " weaker level by name (say Sandbox(confinement=Confinement.minimal())) only if you accept what it leaves"
-            " open"
+            f"this machine cannot enforce the layer {layer!r}: {reason}. `{ptc_command()} doctor` shows every"
+            " layer; choose a weaker level by name (say Sandbox(confinement=Confinement.minimal())) only if you"
+            " accept what it leaves open"
         )
         self.layer = layer
         self.reason = reason

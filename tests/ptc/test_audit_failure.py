@@ -276,3 +276,19 @@ asyncio.run(main())
         records = read(path)
         assert ran <= {int(r["identity"]["call"][5:]) for r in of_type(records, "tool.started")}
         assert verify(path).verdict == "intact"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_log_that_cannot_be_made_says_where_and_what_to_do(tmp_path: Path, form: str) -> None:
+    """A wrong path is the first thing that goes wrong for a newcomer: one typed error that names it."""
+    (tmp_path / "file").touch()
+    (tmp_path / f"folder.{form}").mkdir()
+    for path in (
+        tmp_path / "file" / f"audit.{form}",
+        tmp_path / f"folder.{form}",
+        Path(f"/proc/audit.{form}"),
+    ):
+        with pytest.raises(AuditUnavailable, match="give it a path in a folder") as caught:
+            open_log(path)
+        assert str(path) in caught.value.message
+        assert not caught.value.ran

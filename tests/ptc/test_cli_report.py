@@ -9,6 +9,7 @@ from ptc.cli.report import print_report
 from ptc.result import CallReport, ProgramReport, RunResult
 from ptc.usage import Usage
 from ptc_tools.call import Call, Program
+from ptc_tools.command_line import ptc_command
 from ptc_tools.outcome import Denied, Success
 
 HOSTILE = "\x1b]0;pwned\x07[link=file:///etc/passwd]x[/link]\u202e"
@@ -50,8 +51,8 @@ def test_it_shows_the_program_its_calls_and_where_the_log_is() -> None:
         "1.5 ms",
         "denied (unknown_tool): no such tool",
         "my-audit.db",
-        "ptc audit show my-audit.db run_9",
-        "ptc audit verify my-audit.db",
+        f"{ptc_command()} audit show my-audit.db run_9",
+        f"{ptc_command()} audit verify my-audit.db",
     ):
         assert expected in said, expected
 

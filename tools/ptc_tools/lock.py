@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from ptc_tools.call import JsonObject
+from ptc_tools.command_line import ptc_command
 from ptc_tools.compare import Reason, Verdict, compare
 from ptc_tools.contract import Contract
 from ptc_tools.errors import PtcError
@@ -92,7 +93,9 @@ class Lock:
         try:
             return cls.loads(path.read_bytes())
         except OSError as error:
-            raise LockError(f"cannot read {path}: {error.strerror}; write it with `ptc tools lock`") from None
+            raise LockError(
+                f"cannot read {path}: {error.strerror}; write it with `{ptc_command()} tools lock`"
+            ) from None
 
     def check(self, contracts: Iterable[Contract]) -> list[Change]:
         """Every difference between the pins and the tools at hand, by name."""

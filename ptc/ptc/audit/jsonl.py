@@ -18,6 +18,7 @@ from ptc.audit.errors import AuditCorrupt
 from ptc.audit.files import Files
 from ptc.audit.lines import Entry
 from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, segments, set_aside
+from ptc_tools.command_line import ptc_command
 
 _BLOCK: Final = 1 << 16
 _CHECKPOINT: Final = b',"type":"audit.checkpoint","v":1}'
@@ -188,6 +189,6 @@ def _parse(line: bytes, path: Path) -> dict[str, int]:
         return {"seq": int(record["seq"]), "at": int(record["at"])}
     except (ValueError, KeyError, TypeError):
         raise AuditCorrupt(
-            f"{path} is not an audit log of ours, or its end is damaged: see `ptc audit verify {path}`;"
+            f"{path} is not an audit log of ours, or its end is damaged: see `{ptc_command()} audit verify {path}`;"
             " to go on, give the log another path"
         ) from None

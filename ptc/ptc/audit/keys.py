@@ -21,6 +21,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from ptc.audit.errors import AuditKeyError
 from ptc.audit.values import comparable
 from ptc_tools.call import JsonValue
+from ptc_tools.command_line import ptc_command
 
 Purpose: TypeAlias = Literal["digest", "signing", "journal"]
 _LETTER: Final[dict[Purpose, str]] = {"digest": "d", "signing": "s", "journal": "j"}
@@ -74,7 +75,7 @@ class Keyring:
         for purpose in get_args(Purpose):
             if not any(key.purpose == purpose for key in keys):
                 raise AuditKeyError(
-                    f"the keyring has no {purpose} key: make a new one with `ptc audit keys new`"
+                    f"the keyring has no {purpose} key: make a new one with `{ptc_command()} audit keys new FILE`"
                 )
 
     @classmethod

@@ -29,7 +29,7 @@ from ptc.audit.records import Records, Started
 from ptc.audit.redact import Redaction, Redactor
 from ptc.audit.resume import Standing, standing
 from ptc.audit.sqlite import SqliteStore
-from ptc.audit.store import Store, Sync, suffix_kind
+from ptc.audit.store import End, Store, Sync, suffix_kind
 from ptc.audit.values import Unencodable
 from ptc.audit.writer import Fail, Place, Writer
 from ptc_tools.call import Call, JsonObject, JsonValue
@@ -63,9 +63,10 @@ class AuditLog:
     level of events is `full`.
     `rotate`, `checkpoints`, `anchors`: see `Rotation`, `Checkpoints`, `anchors.Anchor`.
 
-    Opening it takes the writer's lock and repairs a torn end; raises AuditLocked, AuditCorrupt,
-    AuditKeyError, InvalidAuditConfig, OSError. It is closed by `close()`, `async with`, `with`, and at the
-    latest when the interpreter ends. One log may serve many runs, event loops and threads at once.
+    Opening it takes the writer's lock and repairs a torn end; raises AuditUnavailable where the file cannot be
+    made or opened, AuditLocked, AuditCorrupt, AuditKeyError, InvalidAuditConfig. It is closed by `close()`,
+    `async with`, `with`, and at the latest when the interpreter ends. One log may serve many runs, event
+    loops and threads at once.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class AuditLog:
             if kind == "jsonl"
             else SqliteStore(self.path, durable=sync != "none")
         )
-        stood = standing(store.open(), self.path, store)
+        stood = standing(_open(store, self.path), self.path, store)
         self.log_id = stood.log or secrets.token_hex(16)
         digest_key = keyring.active("digest")
         signer = Signer(origin(self.log_id), keyring.active("signing").secret) if signed else None
@@ -256,6 +257,16 @@ class AuditLog:
         }
         for type, data in _openings(stood, opened, self.verifier_key, key_id):
             self._writer.submit_blocking(self._records.own(type, data), self._wait)
+
+
+def _open(store: Store, path: Path) -> End | None:
+    try:
+        return store.open()
+    except OSError as error:
+        raise AuditUnavailable(
+            f"the audit log {path.absolute()} cannot be opened for writing ({error.strerror or error}): give it"
+            " a path in a folder that this process may write to, on a disk with space left"
+        ) from error
 
 
 def _openings(

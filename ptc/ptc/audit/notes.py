@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from ptc.audit.errors import AuditKeyError
 from ptc.audit.keys import Key
+from ptc_tools.command_line import ptc_command
 
 _ED25519: Final = b"\x01"
 _DASH: Final = "\u2014"
@@ -76,7 +77,7 @@ class Verifier:
             self._key = Ed25519PublicKey.from_public_bytes(blob[1:])
         except (ValueError, binascii.Error):
             raise AuditKeyError(
-                "a verifier key reads `name+hash+base64`, as `ptc audit keys show` prints it"
+                f"a verifier key reads `name+hash+base64`, as `{ptc_command()} audit keys show` prints it"
             ) from None
 
     def check(self, note: str) -> Checkpoint | None:

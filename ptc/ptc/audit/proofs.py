@@ -16,6 +16,7 @@ from ptc.audit.notes import Checkpoint, parse
 from ptc.audit.reader import Damage, lines
 from ptc.audit.reader import parse as parse_line
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.command_line import ptc_command
 
 
 def prove(path: Path, seq: int) -> JsonObject:
@@ -30,7 +31,7 @@ def prove(path: Path, seq: int) -> JsonObject:
     wanted: bytes | None = None
     for line in lines(path):
         if isinstance(line, Damage):
-            raise AuditCorrupt(f"{line.file}: {line.reason}; `ptc audit verify` says more")
+            raise AuditCorrupt(f"{line.file}: {line.reason}; `{ptc_command()} audit verify` says more")
         if line.torn:
             break
         leaves.append(leaf_hash(line.data))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
 from ptc.audit.store import segments, suffix_kind
+from ptc_tools.command_line import ptc_command
 
 Record: TypeAlias = dict[str, Any]
 """One record, parsed. Its members are described in docs/audit.md."""
@@ -61,7 +62,7 @@ def records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """Every whole record, parsed. Raises AuditCorrupt at one that cannot be read."""
     for line in lines(path):
         if isinstance(line, Damage):
-            raise AuditCorrupt(f"{line.file}: {line.reason}; `ptc audit verify` says more")
+            raise AuditCorrupt(f"{line.file}: {line.reason}; `{ptc_command()} audit verify` says more")
         if line.torn:
             return
         yield parse(line)
@@ -74,7 +75,7 @@ def parse(line: Line) -> Record:
         record = None
     if not isinstance(record, dict):
         raise AuditCorrupt(
-            f"{line.file}, record {line.number} is no JSON object; `ptc audit verify` says more"
+            f"{line.file}, record {line.number} is no JSON object; `{ptc_command()} audit verify` says more"
         )
     return record
 

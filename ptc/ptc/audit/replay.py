@@ -25,6 +25,7 @@ from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.sandbox import Sandbox
 from ptc_sandbox.stubs import ToolStub
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.command_line import ptc_command
 
 Verdict: TypeAlias = Literal["proven", "diverged", "not provable"]
 _DETERMINED = ("completed", "raised", "denied")
@@ -68,7 +69,7 @@ async def replay(path: Path, run_id: str, keys: Keyring, sandbox: Sandbox | None
     found = list(select(path, Filter(run=run_id)))
     if not found:
         raise RecordNotFound(
-            f"{path} has no record of the run {run_id!r}; `ptc audit show {path}` lists the runs"
+            f"{path} has no record of the run {run_id!r}; `{ptc_command()} audit show {path}` lists the runs"
         )
     return [
         await _prove(path, program, found, keys, sandbox) for program in _of_type(found, "program.started")

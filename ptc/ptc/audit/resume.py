@@ -17,6 +17,7 @@ from ptc.audit.merkle import Frontier
 from ptc.audit.notes import origin, parse
 from ptc.audit.store import End, Store
 from ptc_tools.call import JsonObject
+from ptc_tools.command_line import ptc_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def standing(end: End | None, path: Path, store: Store) -> Standing:
         store.close()
         raise AuditCorrupt(
             f"the end of {path} does not hold together ({error}): it was changed, or it is no log of ours."
-            f" `ptc audit verify {path}` says where; to go on, give the log another path"
+            f" `{ptc_command()} audit verify {path}` says where; to go on, give the log another path"
         ) from None
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from ptc.audit.errors import AuditCorrupt
 from ptc.audit.lines import Entry
 from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, segments, set_aside
+from ptc_tools.command_line import ptc_command
 
 APPLICATION_ID: Final = 0x50544341
 SCHEMA: Final = """
@@ -52,7 +53,7 @@ class SqliteStore:
             self.close()
             raise AuditCorrupt(
                 f"{self._path} is not an audit log of ours, or it is damaged ({error}):"
-                f" look at it with `ptc audit verify {self._path}`; to go on, give the log another path"
+                f" look at it with `{ptc_command()} audit verify {self._path}`; to go on, give the log another path"
             ) from error
         except BaseException:
             self.close()

@@ -33,8 +33,11 @@ def show(
     found = list(select(log, Filter(run=run)))
     if not found:
         from ptc.audit.errors import RecordNotFound
+        from ptc_tools.command_line import ptc_command
 
-        raise RecordNotFound(f"{log} has no record of the run {run!r}; `ptc audit show {log}` lists the runs")
+        raise RecordNotFound(
+            f"{log} has no record of the run {run!r}; `{ptc_command()} audit show {log}` lists the runs"
+        )
     print_records(found, as_json)
 
 

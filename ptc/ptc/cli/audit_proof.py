@@ -89,9 +89,10 @@ def keys_new(path: Annotated[Path, typer.Argument(help="The keyring file to make
     """Make a keyring, for its owner alone to read. Keep it away from the logs."""
     from ptc.audit.errors import AuditKeyError
     from ptc.audit.keys import Keyring
+    from ptc_tools.command_line import ptc_command
 
     if path.exists():
-        raise AuditKeyError(f"{path} exists already: `ptc audit keys rotate` adds keys to it")
+        raise AuditKeyError(f"{path} exists already: `{ptc_command()} audit keys rotate` adds keys to it")
     Keyring.generate().save(path)
     typer.echo(f"made {path}; use it with PTC_AUDIT_KEYS={path} or --keys {path}")
 

@@ -29,10 +29,13 @@ def view(
     from ptc.audit.view.model import run_view
     from ptc.audit.view.page import run_page
     from ptc.cli.audit_options import create
+    from ptc_tools.command_line import ptc_command
 
     found = list(select(log, Filter(run=run)))
     if not found:
-        raise RecordNotFound(f"{log} has no record of the run {run!r}; `ptc audit show {log}` lists the runs")
+        raise RecordNotFound(
+            f"{log} has no record of the run {run!r}; `{ptc_command()} audit show {log}` lists the runs"
+        )
     page = run_page(run_view(run, found), _check(log, key, anchor, keys)())
     with create(output) as stream:
         stream.write(page)

@@ -200,8 +200,11 @@ def _call_object(call: ProgramCall) -> JsonObject:
 
 
 def _print(result: ProgramResult, audit: Path | None) -> None:
+    import shlex
+
     from ptc.cli.console import duration, stderr, stdout, text, visible
     from ptc.cli.report import calls_table, json_text, program_rows
+    from ptc_tools.command_line import ptc_command
 
     out = stdout()
     if result.output:
@@ -216,7 +219,11 @@ def _print(result: ProgramResult, audit: Path | None) -> None:
     for line in explanation(result):
         err.print(text(line), soft_wrap=True)
     if audit is not None:
-        err.print(text(f"audit log: {audit}  (ptc audit show {audit}; ptc audit verify {audit})", "dim"))
+        path, ptc = shlex.quote(str(audit)), ptc_command()
+        err.print(
+            text(f"audit log: {audit}  ({ptc} audit show {path}; {ptc} audit verify {path})", "dim"),
+            soft_wrap=True,
+        )
 
 
 def explanation(result: ProgramResult) -> list[str]:

@@ -7,12 +7,14 @@ is shown as text: no markup in it is followed, no terminal control in it reaches
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptc.cli.console import duration, one_line, source, stdout, text, visible
+from ptc_tools.command_line import ptc_command
 from ptc_tools.outcome import Outcome, Success
 
 if TYPE_CHECKING:
@@ -52,10 +54,13 @@ def print_report(
     else:
         out.print(text("no tool was called", "dim"))
     if audit_path is not None:
-        path = Path(audit_path)
-        out.print(text(f"audit log: {path}", "bold"))
-        out.print(text(f"  look at this run:  ptc audit show {path} {result.run_id}"), soft_wrap=True)
-        out.print(text(f"  check the log:     ptc audit verify {path}"), soft_wrap=True)
+        path, ptc = shlex.quote(str(audit_path)), ptc_command()
+        out.print(text(f"audit log: {audit_path}", "bold"))
+        out.print(text(f"  look at this run:  {ptc} audit show {path} {result.run_id}"), soft_wrap=True)
+        out.print(text(f"  check the log:     {ptc} audit verify {path}"), soft_wrap=True)
+        local = {program.call_id for program in result.programs} & {c.call.call_id for c in result.calls}
+        if local and Path(f"{audit_path}.journals").is_dir():
+            out.print(text(f"  prove it again:    {ptc} audit replay {path} {result.run_id}"), soft_wrap=True)
 
 
 def calls_table(rows: Iterable[Row], title: str) -> Table:
