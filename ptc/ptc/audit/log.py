@@ -130,6 +130,7 @@ class AuditLog:
         self._fail = fail
         keeps = self._levels.events == "full" if journals is None else journals
         self._journals = Journals(self.path, self.log_id, keyring) if keeps else None
+        self.rotates = rotate is not None and (rotate.bytes is not None or rotate.seconds is not None)
         self._writer = Writer(
             store,
             Place(stood.seq, stood.prev),

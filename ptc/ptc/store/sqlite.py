@@ -1,0 +1,321 @@
+"""The run store in one SQLite file (WAL): a row for each run, and its steps, never changed once written.
+
+Given an audit log instead of a path it lives in the log's own file, so that a step and its audit record are
+one transaction. It holds arguments, results and responses as they are: the file is for its owner alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
+
+from ptc.errors import ConfigurationError
+from ptc.store.commits import Commits
+from ptc.store.errors import (
+    LeaseLost,
+    RunExists,
+    RunLeased,
+    RunUnknown,
+    StoreError,
+    StoreUnavailable,
+    StoreUnreadable,
+)
+from ptc.store.holders import is_dead, new_holder
+from ptc.store.protocol import Lease, RunInfo, Step, StoredRun, StoredStatus
+from ptc_tools import strict_json
+from ptc_tools.call import JsonObject
+from ptc_tools.errors import InvalidJson
+
+if TYPE_CHECKING:
+    from ptc.audit import AuditLog
+
+APPLICATION_ID: Final = 0x50544352
+VERSION: Final = 1
+_DEPTH: Final = 200
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS run_store (version INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS runs (
+    run TEXT PRIMARY KEY, status TEXT NOT NULL, epoch INTEGER NOT NULL, holder TEXT, expires INTEGER NOT NULL,
+    created INTEGER NOT NULL, updated INTEGER NOT NULL, labels TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS steps (
+    run TEXT NOT NULL, n INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL,
+    PRIMARY KEY (run, n)
+) STRICT, WITHOUT ROWID;
+"""
+_SAY_VERSION: Final = "INSERT INTO run_store SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM run_store);"
+_INSERT: Final = "INSERT INTO steps VALUES (?,?,?,?,?)"
+_END: Final = "UPDATE runs SET status = ?, holder = NULL, updated = ? WHERE run = ? AND epoch = ?"
+
+Statement: TypeAlias = "tuple[str, tuple[object, ...]]"
+T = TypeVar("T")
+
+_EPOCHS: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
+"""Who holds what in a store that shares an audit log's file: a log has one process, so this decides."""
+
+
+class SQLiteRunStore:
+    """Runs in one file: `SQLiteRunStore("runs.db")`, or `SQLiteRunStore(log)` in an audit log's database.
+
+        store = ptc.SQLiteRunStore(log)
+        runner = ptc.Runner(client=..., model=..., tools=[...], audit=log, store=store)
+
+    In a log's file a call's admission and its `tool.started` are one transaction, and so are its outcome and
+    `tool.finished`; an audit log is written by one process, so such a store is too. A file of its own may be
+    shared by processes of one machine. `lease` (seconds) is how long a run stays its holder's when that is not
+    known to be dead. Raises ConfigurationError, StoreUnreadable. Close it with `aclose`, `close` or `with`.
+    """
+
+    def __init__(self, where: str | os.PathLike[str] | AuditLog, *, lease: float = 30.0) -> None:
+        if not lease > 0:
+            raise ConfigurationError("lease= is a positive number of seconds")
+        self.lease_seconds = lease
+        self.log: AuditLog | None = None
+        if isinstance(where, (str, os.PathLike)):
+            self.path = Path(where)
+        else:
+            self.log = where
+            self.path = _path_in(where)
+            self._epochs = _EPOCHS.setdefault(where, {})
+        self._holder = new_holder()
+        self._held: dict[str, Lease] = {}
+        self._open().close()
+        self._commits = Commits(self._open)
+
+    # ptc.store.RunStore
+
+    async def create(self, run_id: str, steps: Sequence[Step], labels: Mapping[str, str]) -> Lease:
+        lease = Lease(run_id, 1, self._holder)
+        rows = _rows(run_id, steps)
+        now = _now()
+        run = (run_id, "running", 1, self._holder, now + self._term, now, now, _text(dict(labels)))
+
+        def work(db: sqlite3.Connection) -> None:
+            if db.execute("SELECT 1 FROM runs WHERE run = ?", (run_id,)).fetchone():
+                raise RunExists(f"the store has a run {run_id!r} already", run_id=run_id)
+            db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?)", run)
+            db.executemany(_INSERT, rows)
+
+        await self._commits.do(work)
+        return self._hold(lease)
+
+    async def acquire(self, run_id: str) -> StoredRun:
+        now = _now()
+
+        def work(db: sqlite3.Connection) -> StoredRun:
+            row = db.execute(
+                "SELECT status, epoch, holder, expires, created FROM runs WHERE run = ?", (run_id,)
+            ).fetchone()
+            if row is None:
+                raise RunUnknown(f"there is no run {run_id!r} in {self.path}", run_id=run_id)
+            status, epoch, holder, expires, created = row
+            if holder is not None and expires > now and not is_dead(holder):
+                raise RunLeased(
+                    f"the run {run_id!r} is driven by {holder}; wait for it, or {(expires - now) / 1e6:.0f} s"
+                    " until its lease has run out",
+                    holder=holder,
+                    run_id=run_id,
+                )
+            lease = Lease(run_id, epoch + 1, self._holder)
+            db.execute(
+                "UPDATE runs SET epoch = ?, holder = ?, expires = ?, updated = ?, status = 'running' WHERE run = ?",
+                (lease.epoch, self._holder, now + self._term, now, run_id),
+            )
+            steps = db.execute("SELECT n, kind, data FROM steps WHERE run = ? ORDER BY n", (run_id,))
+            read = tuple(Step(n, kind, _json(data, run_id)) for n, kind, data in steps)
+            return StoredRun(run_id, cast("StoredStatus", status), read, lease, created)
+
+        stored = await self._commits.do(work)
+        self._hold(stored.lease)
+        return stored
+
+    async def append(
+        self, lease: Lease, steps: Sequence[Step], *, status: StoredStatus | None = None
+    ) -> None:
+        rows = _rows(lease.run_id, steps)
+
+        def work(db: sqlite3.Connection) -> None:
+            self._check(db, lease)
+            db.executemany(_INSERT, rows)
+            if status is not None:
+                db.execute(_END, (status, _now(), lease.run_id, lease.epoch))
+
+        await self._commits.do(work)
+
+    async def append_with(
+        self,
+        lease: Lease,
+        steps: Sequence[Step],
+        write: Callable[[Sequence[Statement]], Awaitable[T]],
+        *,
+        status: StoredStatus | None = None,
+    ) -> T:
+        """Steps in the transaction of an audit record: `write` is given the statements to go with it."""
+        if self._epochs.get(lease.run_id) != lease.epoch:
+            raise _lost(lease)
+        statements: list[Statement] = [(_INSERT, row) for row in _rows(lease.run_id, steps)]
+        if status is not None:
+            statements.append((_END, (status, _now(), lease.run_id, lease.epoch)))
+        return await write(statements)
+
+    async def renew(self, lease: Lease) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            self._check(db, lease)
+            db.execute("UPDATE runs SET expires = ? WHERE run = ?", (_now() + self._term, lease.run_id))
+
+        await self._commits.do(work)
+
+    async def release(self, lease: Lease) -> None:
+        if self._held.get(lease.run_id) == lease:
+            del self._held[lease.run_id]
+        await self._commits.do(lambda db: _let_go(db, lease))
+
+    async def runs(self, *, status: StoredStatus | None = None) -> tuple[RunInfo, ...]:
+        now = _now()
+
+        def work(db: sqlite3.Connection) -> tuple[RunInfo, ...]:
+            rows = db.execute(
+                "SELECT run, status, created, updated, holder, expires, labels FROM runs"
+                " WHERE ? IS NULL OR status = ? ORDER BY created, run",
+                (status, status),
+            )
+            return tuple(_info(row, now) for row in rows)
+
+        return await self._commits.do(work)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    # For hosts
+
+    def close(self) -> None:
+        """Lets go of everything, also of the leases that are still held. Idempotent."""
+        self._commits.close()
+        if self._held and self.path.exists():
+            db = self._open()
+            try:
+                for lease in self._held.values():
+                    _let_go(db, lease)
+            finally:
+                db.close()
+        self._held.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.aclose()
+
+    @property
+    def _term(self) -> int:
+        return int(self.lease_seconds * 1_000_000)
+
+    def _hold(self, lease: Lease) -> Lease:
+        self._held[lease.run_id] = lease
+        if self.log is not None:
+            self._epochs[lease.run_id] = lease.epoch
+        return lease
+
+    def _check(self, db: sqlite3.Connection, lease: Lease) -> None:
+        row = db.execute("SELECT epoch, holder FROM runs WHERE run = ?", (lease.run_id,)).fetchone()
+        if row != (lease.epoch, lease.holder):
+            raise _lost(lease)
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # SQLite gives its -wal and -shm the mode of the database: made here, for the owner alone.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        try:
+            self._check_file(db)
+            db.execute("PRAGMA journal_mode=WAL").fetchall()
+            db.execute("PRAGMA synchronous=FULL")
+            self._prepare(db)
+        except sqlite3.OperationalError as error:
+            db.close()
+            raise StoreUnavailable(f"{self.path} cannot be opened: {error}") from error
+        except (sqlite3.DatabaseError, StoreError) as error:
+            db.close()
+            if isinstance(error, StoreError):
+                raise
+            raise StoreUnreadable(
+                f"{self.path} is no run store, or it is damaged ({error}): give the store another path"
+            ) from error
+        return db
+
+    def _check_file(self, db: sqlite3.Connection) -> None:
+        (identity,) = db.execute("PRAGMA application_id").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if self.log is None and identity != APPLICATION_ID and (identity or tables):
+            raise StoreUnreadable(f"{self.path} is another application's database: give the store its own")
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_store'").fetchone():
+            mark = f"PRAGMA application_id={APPLICATION_ID};" if self.log is None else ""
+            db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{mark}{_SAY_VERSION}COMMIT;")
+        (version,) = db.execute("SELECT version FROM run_store").fetchone()
+        if version != VERSION:
+            raise StoreUnreadable(
+                f"{self.path} is a run store of version {version}; this library reads {VERSION}"
+            )
+
+
+def _path_in(log: AuditLog) -> Path:
+    if log.path.suffix == ".jsonl":
+        raise ConfigurationError("a run store lives in an audit log's database: give the log a .db path")
+    if log.rotates:
+        raise ConfigurationError("a log that is rotated cannot hold runs: give the store a file of its own")
+    return log.path
+
+
+def _rows(run_id: str, steps: Sequence[Step]) -> list[tuple[object, ...]]:
+    now = _now()
+    return [(run_id, step.n, now, step.kind, _text(step.data)) for step in steps]
+
+
+def _text(data: object) -> str:
+    return strict_json.dumps(data, max_depth=_DEPTH)
+
+
+def _json(text: str, run_id: str) -> JsonObject:
+    try:
+        value = strict_json.loads(text, max_depth=_DEPTH)
+    except InvalidJson as error:
+        raise StoreUnreadable(f"a step of run {run_id!r} is damaged: {error}", run_id=run_id) from None
+    if not isinstance(value, dict):
+        raise StoreUnreadable(f"a step of run {run_id!r} is damaged", run_id=run_id)
+    return value
+
+
+def _let_go(db: sqlite3.Connection, lease: Lease) -> None:
+    db.execute("UPDATE runs SET holder = NULL WHERE run = ? AND epoch = ?", (lease.run_id, lease.epoch))
+
+
+def _info(row: tuple[Any, ...], now: int) -> RunInfo:
+    run_id, status, created, updated, holder, expires, labels = row
+    held = holder is not None and expires > now and not is_dead(holder)
+    words = {name: str(word) for name, word in _json(labels, run_id).items()}
+    return RunInfo(run_id, status, created, updated, held, words)
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(
+        f"another process has taken over the run {lease.run_id!r}; nothing more is done here",
+        run_id=lease.run_id,
+    )
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,92 @@
+"""The run store: what its steps promise, who may write, and files that are not its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ptc
+from ptc.store import Lease, RunLeased, RunStore, Step, StoreUnreadable
+from ptc.store.conformance import check
+
+
+async def test_the_store_keeps_every_rule_of_the_suite_that_ships(tmp_path: Path) -> None:
+    """Two clients of one file, as two processes would be."""
+
+    async def make() -> RunStore:
+        return ptc.SQLiteRunStore(tmp_path / "runs.db")
+
+    await check(make)
+
+
+async def test_a_run_whose_holder_was_killed_is_free_at_once(tmp_path: Path) -> None:
+    """A lease need not run out where the machine knows that its holder is gone."""
+    path = tmp_path / "runs.db"
+    program = (
+        "import asyncio, os, ptc, sys\n"
+        "async def main():\n"
+        "    store = ptc.SQLiteRunStore(sys.argv[1], lease=3600)\n"
+        "    await store.create('r1', [], {})\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "asyncio.run(main())\n"
+    )
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program, str(path)], check=False)
+    assert done.returncode == -9
+    async with ptc.SQLiteRunStore(path) as store:
+        assert (await store.acquire("r1")).lease.epoch == 2
+
+
+async def test_a_holder_elsewhere_keeps_its_run_until_the_lease_has_run_out(tmp_path: Path) -> None:
+    """Nothing is known of another machine's processes."""
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+        await store.create("r1", [], {})
+        db = sqlite3.connect(store.path)
+        with db:
+            db.execute("UPDATE runs SET holder = 'elsewhere:1:2:ab'")
+        with pytest.raises(RunLeased) as refused:
+            await store.acquire("r1")
+        assert refused.value.holder == "elsewhere:1:2:ab"
+        with db:
+            db.execute("UPDATE runs SET expires = 1")
+        db.close()
+        assert (await store.acquire("r1")).lease.epoch == 2
+
+
+def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """Neither another database nor a text is written to."""
+    other = tmp_path / "other.db"
+    db = sqlite3.connect(other)
+    db.execute("CREATE TABLE mine (x)")
+    db.close()
+    text = tmp_path / "text.db"
+    text.write_text("not a database at all, but long enough to look at" * 10)
+    for path in (other, text):
+        before = path.read_bytes()
+        with pytest.raises(StoreUnreadable):
+            ptc.SQLiteRunStore(path)
+        if path == text:
+            assert path.read_bytes() == before
+
+
+def test_a_newer_store_is_refused(tmp_path: Path) -> None:
+    """An older library does not guess what a newer one wrote."""
+    ptc.SQLiteRunStore(tmp_path / "runs.db").close()
+    db = sqlite3.connect(tmp_path / "runs.db")
+    with db:
+        db.execute("UPDATE run_store SET version = 2")
+    db.close()
+    with pytest.raises(StoreUnreadable):
+        ptc.SQLiteRunStore(tmp_path / "runs.db")
+
+
+async def test_a_step_of_a_forged_lease_is_refused(tmp_path: Path) -> None:
+    """The epoch alone is no right to write."""
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+        lease = await store.create("r1", [], {})
+        with pytest.raises(ptc.LeaseLost):
+            await store.append(Lease("r1", lease.epoch, "another"), [Step(1, "x", {})])
