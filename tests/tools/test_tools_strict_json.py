@@ -133,6 +133,7 @@ def test_canonical_bytes_do_not_depend_on_the_order_of_keys() -> None:
         "\ud800",
         {"\ud800": 1},
         [1j],
+        pytest.param(10**4300, id="too many digits"),
     ],
 )
 def test_what_json_cannot_carry_is_never_made_a_string(value: object) -> None:

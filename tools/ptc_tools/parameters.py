@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Annotated, NotRequired, Required, cast, get_args, get_origin, get_type_hints
 
+import annotated_types
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_json, to_jsonable_python
@@ -22,7 +23,7 @@ from ptc_tools.context import OpenPrograms, RunContext, ToolContext
 from ptc_tools.docstrings import parameter_descriptions
 from ptc_tools.errors import InvalidSignature
 from ptc_tools.fragments import assembled, fragment, words_of
-from ptc_tools.markers import ProviderConfig, is_designer
+from ptc_tools.markers import ProviderConfig, SensitiveMark, is_designer
 from ptc_tools.schema import escape, shorten
 from ptc_tools.secret import Secret
 from ptc_tools.strict_json import dumps
@@ -97,25 +98,30 @@ class Parameters:
         self.sensitive = sensitive
         self._fields = fields
         self._null_means_default = null_means_default
-        self._decode: Callable[[bytes], dict[str, object]] | None = None
+        self._decode: Callable[[JsonObject], dict[str, object]] | None = None
 
-    def decode(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
+    def decode(self, arguments: JsonObject) -> dict[str, object]:
         """Typed keyword arguments from JSON that fits `accepted`. Raises `InvalidArguments`."""
         decode = self._decode
         if decode is None:
-            # The core's own method: the adapter's wrapper costs as much as the work.
-            decode = self._decode = fields_adapter(
-                "Arguments", self._fields, "arguments"
-            ).validator.validate_json
+            decode = self._decode = self._decoder()
         try:
-            # The arguments are strict JSON already, so they are written without another look.
-            decoded: dict[str, object] = decode(to_json(arguments))
+            decoded = decode(arguments)
         except ValidationError as error:
             raise InvalidArguments(explain(error)) from None
         for name in self._null_means_default:
             if decoded.get(name, ...) is None:
                 del decoded[name]
         return decoded
+
+    def _decoder(self) -> Callable[[JsonObject], dict[str, object]]:
+        # The core's own methods: the adapter's wrappers cost as much as the work.
+        validator = fields_adapter("Arguments", self._fields, "arguments").validator
+        if all(is_plain(get_args(hint)[0]) for hint in self._fields.values()):
+            # Strictness means the same for Python's and for JSON's values of these types.
+            return validator.validate_python
+        # The arguments are strict JSON already, so they are written without another look.
+        return lambda arguments: validator.validate_json(to_json(arguments))
 
 
 def explain(error: ValidationError) -> str:
@@ -276,6 +282,21 @@ def admits_none(annotation: object) -> bool:
     if str(origin) == "typing.Literal":
         return None in get_args(annotation)
     return "Union" in str(origin) and any(map(admits_none, get_args(annotation)))
+
+
+def is_plain(annotation: object) -> bool:
+    """Whether values of the type are JSON's own, so that decoding them only checks them."""
+    if annotation in (str, int, float, bool, None, type(None)):
+        return True
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return is_plain(arguments[0]) and all(
+            isinstance(item, FieldInfo | SensitiveMark | annotated_types.BaseMetadata)
+            for item in arguments[1:]
+        )
+    if origin is list or (origin is not None and "Union" in str(origin)):
+        return all(map(is_plain, arguments))
+    return str(origin) == "typing.Literal" and all(isinstance(item, str | int | None) for item in arguments)
 
 
 def _or_null(schema: JsonObject) -> JsonObject:

@@ -18,6 +18,7 @@ from ptc_tools.errors import InvalidJson
 MAX_DEPTH = 64
 MAX_VALUES = 2_000_000  # a value that holds itself twice grows without end at each level
 _SCALARS = (str, int, float, bool, type(None))
+_MAX_BITS = 14_280  # 4,299 digits, whatever their value: Python's limit for text is 4,300
 _Pairs: TypeAlias = "list[tuple[str, JsonValue]]"
 
 
@@ -160,6 +161,9 @@ def _check(value: object, max_depth: int) -> None:
             elif isinstance(item, float):
                 if not math.isfinite(item):
                     raise InvalidJson("NaN and infinities are not JSON")
+            elif isinstance(item, int):
+                if item.bit_length() > _MAX_BITS:
+                    raise InvalidJson("an integer has more digits than Python writes as text")
             elif not isinstance(item, _SCALARS):
                 raise InvalidJson(f"{type(item).__name__} is not a JSON value")
         if below:
