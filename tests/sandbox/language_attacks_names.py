@@ -469,7 +469,7 @@ try:
 except ImportError:
     r = "refused"
 r
-=== imports: a whole chain where a failure is expected -> gives ["refused", "refused", "refused"]
+=== imports: a whole chain where a failure is expected -> forbidden_import
 r = []
 try: from asyncio import base_events
 except Exception: r.append("refused")

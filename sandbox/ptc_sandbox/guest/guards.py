@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import enum
 import types
 import typing
 from collections.abc import Callable
@@ -57,12 +58,16 @@ class Guards:
             "__class__": lambda obj, _: class_of(obj),
             "__dict__": self._dict,
             "__annotations__": self._annotations,
+            **dict.fromkeys(
+                ("__members__", "_member_map_", "_member_names_", "_value2member_map_"), self._members
+            ),
             "__setattr__": self._setattr_of,
             "__delattr__": self._setattr_of,
         }
 
     def adopt(self, cls: type) -> type:
         """The class belongs to the program: its private attributes are the program's."""
+        _check_contents(cls)
         self.classes[id(cls)] = cls
         know(cls)
         return cls
@@ -167,6 +172,16 @@ class Guards:
             self.own(obj, name)
             return dict(_real_getattr(obj, name))
         raise RefusedAttribute("Programs may read __annotations__ of their own classes and functions only.")
+
+    def _members(self, obj: Any, name: str) -> Any:
+        """The tables of an enumeration as copies: what is made of the real ones would be made of a program's."""
+        if not (isinstance(obj, type) and issubclass(type(obj), enum.EnumMeta)):
+            self.own(obj, name)
+        found = _real_getattr(obj, name)
+        if isinstance(found, (dict, types.MappingProxyType)):
+            copied = dict(found.items())
+            return types.MappingProxyType(copied) if name == "__members__" else copied
+        return list(found) if isinstance(found, list) else found
 
     def _setattr_of(self, obj: Any, name: str) -> Any:
         """`super().__setattr__(name, value)` and `object.__setattr__(self, name, value)`."""
@@ -307,6 +322,21 @@ class Guards:
         if found is None:
             raise RefusedCall("Programs may use ABCMeta as a metaclass, and no other.", "forbidden_class")
         return found
+
+
+def _check_contents(cls: type) -> None:
+    """However it came there: a class of the program's has no special attribute that it could not have defined."""
+    contents = type.__getattribute__(cls, "__dict__")
+    of_enum = isinstance(cls, enum.EnumMeta)
+    for name in contents:
+        if name[:2] == "__" and names.is_dunder(name) and name not in names.OF_CLASSES:
+            if of_enum and name == "__reduce_ex__":
+                continue  # enum's own, where a type that cannot be pickled is mixed in
+            raise RefusedAttribute(f"A class may not have the attribute {name}.")
+    if "__match_args__" in contents:
+        listed = contents["__match_args__"]
+        if type(listed) is not tuple or names.match_args(map(str, listed)) != listed:
+            raise RefusedAttribute("__match_args__ may list ordinary names only.")
 
 
 def _may_be_listed(name: str, value: object) -> bool:

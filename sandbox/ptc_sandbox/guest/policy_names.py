@@ -6,11 +6,16 @@ The rules are the same before the program runs (`policy`) and while it runs, whe
 
 from __future__ import annotations
 
+import itertools
 import types
+import unicodedata
+from collections.abc import Iterable
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from RestrictedPython.transformer import INSPECT_ATTRIBUTES
+
+from ptc_sandbox.guest.policy_errors import RefusedAttribute
 
 
 class Rule(Enum):
@@ -47,8 +52,22 @@ METHODS: Final = frozenset(
 """Special methods that a program's classes may define. Not among them: what hands out internals or runs
 behind the program's back (`__getattribute__`, `__reduce__`, `__del__`, `__mro_entries__`, …)."""
 
+OF_CLASSES: Final = METHODS | {
+    f"__{name}__"
+    for name in words(
+        "module qualname name doc dict weakref annotations slots match_args orig_bases parameters abstractmethods"
+        " firstlineno static_attributes type_params classcell annotate annotate_func annotations_cache"
+        " conditional_annotations"
+        # by decorators and metaclasses of the standard library
+        " dataclass_fields dataclass_params final total required_keys optional_keys readonly_keys mutable_keys"
+        " closed extra_items protocol_attrs callable_proto_members_only non_callable_proto_members subclasshook"
+        " getnewargs new_member"
+    )
+}
+"""Special attributes that stand in the namespace of a program's class."""
+
 READABLE: Final = METHODS - {f"__{name}__" for name in words("init getattr setattr delattr set delete")} | {
-    f"__{name}__" for name in words("name qualname module doc cause context suppress_context notes members")
+    f"__{name}__" for name in words("name qualname module doc cause context suppress_context notes")
 }
 """Special attributes that may be read of anything: they give data or a method that an operator gives too."""
 
@@ -57,7 +76,9 @@ GUARDED: Final = frozenset(
         *("format", "format_map"),  # of a str they read attributes named in the text
         *("now", "today", "utcnow"),  # of a date type they read the machine's clock
         *("get_stack", "print_stack", "get_coro", "get_context", "get_loop"),  # of a task they lead to frames
-        *(f"__{name}__" for name in words("init class dict annotations setattr delattr getattr")),
+        *("evaluate", "buffer_info", "getbuffer"),  # of typing's references, of an array, of a BytesIO
+        *("_member_map_", "_member_names_", "_value2member_map_"),  # of an enumeration: copies
+        *(f"__{name}__" for name in words("init class dict annotations setattr delattr getattr members")),
     )
 )
 """Attributes that are ordinary on most objects and a way out on some."""
@@ -96,7 +117,7 @@ REFUSED: Final = (
 SUNDER_OF_ENUM: Final = frozenset(
     (
         *("_value_", "_name_", "_missing_", "_ignore_", "_order_", "_generate_next_value_", "_sort_order_"),
-        *("_member_map_", "_member_names_", "_value2member_map_", "_add_alias_", "_add_value_alias_"),
+        *("_add_alias_", "_add_value_alias_"),
     )
 )
 NAMEDTUPLE: Final = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defaults"))
@@ -154,6 +175,29 @@ def store_rule(name: str) -> Rule:
     if is_sunder(name) and name not in SUNDER_OF_ENUM:
         return Rule.REFUSED
     return Rule.PRIVATE
+
+
+def checked_name(name: Any, what: str = "field") -> str:
+    """A name given as text that becomes an attribute or goes into generated source: an exact str, in the form in
+    which the compiler reads it, that names nothing of the interpreter's. Raises RefusedAttribute."""
+    if type(name) is not str:
+        raise RefusedAttribute(f"The name of a {what} must be a plain str.")
+    if unicodedata.normalize("NFKC", name) != name:
+        raise RefusedAttribute(f"Spell the {what} {name!r} as Python reads it.")
+    if (
+        is_dunder(name)
+        or is_sunder(name)
+        or store_rule(name) is Rule.REFUSED
+        or load_rule(name) is Rule.REFUSED
+    ):
+        raise RefusedAttribute(f"A {what} may not be called {name}.")
+    return name
+
+
+def match_args(field_names: Iterable[str]) -> tuple[str, ...]:
+    """`__match_args__` for these fields. A positional pattern reads attributes of what only claims to be an
+    instance, so it ends before the first name that is not harmless on everything."""
+    return tuple(itertools.takewhile(lambda name: load_rule(name) is Rule.PLAIN, field_names))
 
 
 def may_bind(name: str) -> bool:

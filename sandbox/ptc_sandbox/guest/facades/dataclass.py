@@ -28,7 +28,7 @@ from ptc_sandbox.guest.facades.dataclass_fields import (
 )
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.policy_errors import RefusedAttribute
-from ptc_sandbox.guest.policy_names import METHODS, may_bind
+from ptc_sandbox.guest.policy_names import METHODS, match_args, may_bind
 
 _ORDER = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
 
@@ -69,7 +69,7 @@ def process(cls: type, parameters: Parameters, guards: Guards) -> type:
                 setattr(cls, one.name, one.default)
     setattr(cls, FIELDS, fields)
     setattr(cls, PARAMS, parameters)
-    _add_methods(cls, parameters, list(fields.values()))
+    _add_methods(cls, parameters, list(fields.values()), guards.getattr)
     if parameters.slots:
         cls = guards.adopt(
             _with_slots(cls, [one.name for one in own if one.kind == "field"], parameters.weakref_slot)
@@ -89,7 +89,7 @@ def _inherited(cls: type) -> tuple[dict[str, Field], list[bool]]:
     return fields, frozen
 
 
-def _add_methods(cls: type, parameters: Parameters, every: list[Field]) -> None:
+def _add_methods(cls: type, parameters: Parameters, every: list[Field], read: code.Read) -> None:
     real = [one for one in every if one.kind == "field"]
     had_eq = "__eq__" in cls.__dict__
     had_hash = "__hash__" in cls.__dict__ and not (cls.__dict__["__hash__"] is None and had_eq)
@@ -100,13 +100,13 @@ def _add_methods(cls: type, parameters: Parameters, every: list[Field]) -> None:
         )
         setattr(cls, "__init__", made)  # noqa: B010
     if parameters.repr:
-        _set_new(cls, "__repr__", code.repr_method(cls, [one for one in real if one.repr]))
+        _set_new(cls, "__repr__", code.repr_method(cls, [one for one in real if one.repr], read))
     compared = [one for one in real if one.compare]
     if parameters.eq:
-        _set_new(cls, "__eq__", code.comparison_method(cls, "__eq__", "==", compared))
+        _set_new(cls, "__eq__", code.comparison_method(cls, "__eq__", "==", compared, read))
     if parameters.order:
         for name, operator in _ORDER.items():
-            if not _set_new(cls, name, code.comparison_method(cls, name, operator, compared)):
+            if not _set_new(cls, name, code.comparison_method(cls, name, operator, compared, read)):
                 raise TypeError(
                     f"Cannot overwrite attribute {name} in class {cls.__name__}."
                     " Consider using functools.total_ordering"
@@ -115,10 +115,10 @@ def _add_methods(cls: type, parameters: Parameters, every: list[Field]) -> None:
         for name, method in code.frozen_methods(cls, real).items():
             if not _set_new(cls, name, method):
                 raise TypeError(f"Cannot overwrite attribute {name} in class {cls.__name__}")
-    _set_hash(cls, parameters, had_hash, compared)
+    _set_hash(cls, parameters, had_hash, compared, read)
     if parameters.match_args:
-        _set_new(cls, "__match_args__", tuple(one.name for one in every if one.init and not one.kw_only))
-    _set_new(cls, "__replace__", lambda self, **changes: replace(self, **changes))
+        _set_new(cls, "__match_args__", match_args(one.name for one in every if one.init and not one.kw_only))
+    _set_new(cls, "__replace__", lambda self, /, **changes: _replaced(self, changes, read))
     if not getattr(cls, "__doc__"):  # noqa: B009
         cls.__doc__ = f"{cls.__name__}({', '.join(one.name for one in every if one.init)})"
 
@@ -130,15 +130,17 @@ def _set_new(cls: type, name: str, value: Any) -> bool:
     return True
 
 
-def _set_hash(cls: type, parameters: Parameters, had_hash: bool, compared: list[Field]) -> None:
+def _set_hash(
+    cls: type, parameters: Parameters, had_hash: bool, compared: list[Field], read: code.Read
+) -> None:
     """The table of the standard library: unsafe_hash, eq and frozen decide."""
     hashed = [one for one in compared if one.hash is None or one.hash]
     if parameters.unsafe_hash:
         if had_hash:
             raise TypeError(f"Cannot overwrite attribute __hash__ in class {cls.__name__}")
-        setattr(cls, "__hash__", code.hash_method(cls, hashed))  # noqa: B010
+        setattr(cls, "__hash__", code.hash_method(cls, hashed, read))  # noqa: B010
     elif parameters.eq and not had_hash:
-        setattr(cls, "__hash__", code.hash_method(cls, hashed) if parameters.frozen else None)  # noqa: B010
+        setattr(cls, "__hash__", code.hash_method(cls, hashed, read) if parameters.frozen else None)  # noqa: B010
 
 
 def _with_slots(cls: type, names: list[str], weakref: bool) -> type:
@@ -170,10 +172,14 @@ def _point_to(value: Any, old: type, new: type) -> None:
     for function in parts:
         if type(function) is not types.FunctionType:
             continue
+        code.belongs_to(function, old, new)
         for cell in function.__closure__ or ():
             try:
-                if cell.cell_contents is old:
+                held = cell.cell_contents
+                if held is old:
                     cell.cell_contents = new
+                elif type(held) is types.FunctionType:
+                    code.belongs_to(held, old, new)  # inside the guard against recursion of __repr__
             except ValueError:
                 continue  # an empty cell
 
@@ -197,18 +203,16 @@ def _is_instance(obj: Any) -> bool:
     return not isinstance(obj, type) and is_dataclass(obj)
 
 
-def _converted(obj: Any, outer: Callable[[list[tuple[str, Any]]], Any], factory: Any) -> Any:
+def _converted(obj: Any, outer: Callable[[list[tuple[str, Any]]], Any], read: code.Read) -> Any:
     if _is_instance(obj):
-        return outer([(one.name, _converted(getattr(obj, one.name), outer, factory)) for one in fields(obj)])
+        return outer([(one.name, _converted(read(obj, one.name), outer, read)) for one in fields(obj)])
     if isinstance(obj, tuple) and hasattr(obj, "_fields"):
-        return type(obj)(*(_converted(item, outer, factory) for item in obj))
+        return type(obj)(*(_converted(item, outer, read) for item in obj))
     if isinstance(obj, (list, tuple)):
-        return type(obj)(_converted(item, outer, factory) for item in obj)
+        return type(obj)(_converted(item, outer, read) for item in obj)
     if isinstance(obj, dict):
         kind: Any = type(obj)
-        pairs = (
-            (_converted(key, outer, factory), _converted(value, outer, factory)) for key, value in obj.items()
-        )
+        pairs = ((_converted(key, outer, read), _converted(value, outer, read)) for key, value in obj.items())
         if hasattr(kind, "default_factory"):
             made = kind(getattr(obj, "default_factory"))  # noqa: B009
             made.update(pairs)
@@ -217,21 +221,7 @@ def _converted(obj: Any, outer: Callable[[list[tuple[str, Any]]], Any], factory:
     return copy.deepcopy(obj)
 
 
-def asdict(obj: Any, *, dict_factory: Callable[[list[tuple[str, Any]]], Any] = dict) -> Any:
-    """The fields of a dataclass instance as a dict, recursively."""
-    if not _is_instance(obj):
-        raise TypeError("asdict() should be called on dataclass instances")
-    return _converted(obj, dict_factory, dict_factory)
-
-
-def astuple(obj: Any, *, tuple_factory: Callable[[list[Any]], Any] = tuple) -> Any:
-    """The values of a dataclass instance as a tuple, recursively."""
-    if not _is_instance(obj):
-        raise TypeError("astuple() should be called on dataclass instances")
-    return _converted(obj, lambda pairs: tuple_factory([value for _, value in pairs]), tuple_factory)
-
-
-def replace(obj: Any, /, **changes: Any) -> Any:
+def _replaced(obj: Any, changes: dict[str, Any], read: code.Read) -> Any:
     """A copy of a dataclass instance with some fields changed."""
     if not _is_instance(obj):
         raise TypeError("replace() should be called on dataclass instances")
@@ -246,12 +236,29 @@ def replace(obj: Any, /, **changes: Any) -> Any:
         elif one.name not in changes:
             if one.kind == "initvar" and one.default is MISSING:
                 raise TypeError(f"InitVar {one.name!r} must be specified with replace()")
-            changes[one.name] = getattr(obj, one.name)
+            changes[one.name] = read(obj, one.name)
     return cls(**changes)
 
 
 def members(guards: Guards) -> dict[str, Any]:
     """The whole of `dataclasses`."""
+    read = guards.getattr
+
+    def asdict(obj: Any, *, dict_factory: Callable[[list[tuple[str, Any]]], Any] = dict) -> Any:
+        """The fields of a dataclass instance as a dict, recursively."""
+        if not _is_instance(obj):
+            raise TypeError("asdict() should be called on dataclass instances")
+        return _converted(obj, dict_factory, read)
+
+    def astuple(obj: Any, *, tuple_factory: Callable[[list[Any]], Any] = tuple) -> Any:
+        """The values of a dataclass instance as a tuple, recursively."""
+        if not _is_instance(obj):
+            raise TypeError("astuple() should be called on dataclass instances")
+        return _converted(obj, lambda pairs: tuple_factory([value for _, value in pairs]), read)
+
+    def replace(obj: Any, /, **changes: Any) -> Any:
+        """A copy of a dataclass instance with some fields changed."""
+        return _replaced(obj, changes, read)
 
     def dataclass(cls: type | None = None, /, **parameters: Any) -> Any:
         chosen = Parameters(**parameters)
@@ -294,7 +301,7 @@ def members(guards: Guards) -> dict[str, Any]:
         return process(made, Parameters(**parameters), guards)
 
     public = (field, fields, asdict, astuple, replace, is_dataclass, dataclass, make_dataclass)
-    for function in (dataclass, make_dataclass):
+    for function in (asdict, astuple, replace, dataclass, make_dataclass):
         function.__qualname__ = function.__name__
         function.__module__ = "dataclasses"
     return {

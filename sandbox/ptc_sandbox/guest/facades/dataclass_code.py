@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import keyword
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.facades.dataclass_fields import FACTORY, MISSING, Field, FrozenInstanceError
 from ptc_sandbox.guest.policy_errors import RefusedAttribute
-from ptc_sandbox.guest.policy_names import is_dunder, is_sunder
+from ptc_sandbox.guest.policy_names import Rule
 
 _RESERVED = "_ptc_"
+_CLASS = "_ptc_class"
+_FILE = "<dataclass>"
+
+Read = Callable[[Any, str], Any]
+"""How an attribute is read whose name is not harmless on everything: by the guard."""
 
 
 def checked_name(name: Any) -> str:
@@ -24,26 +31,42 @@ def checked_name(name: Any) -> str:
         raise TypeError(f"Field names must be valid identifiers: {name!r}")
     if keyword.iskeyword(name):
         raise TypeError(f"Field names must not be keywords: {name!r}")
-    if is_dunder(name) or is_sunder(name) or name.startswith(_RESERVED):
+    if name.startswith(_RESERVED):
         raise RefusedAttribute(f"A field may not be called {name}.")
-    return name
+    return names.checked_name(name)
 
 
 def _make(
-    cls: type, name: str, parameters: Iterable[str], body: Sequence[str], values: dict[str, Any]
+    cls: type, name: str, parameters: Sequence[str], body: Sequence[str], values: dict[str, Any]
 ) -> Any:
-    source = f"def {name}({', '.join(parameters)}):\n" + "".join(f" {line}\n" for line in body or ["pass"])
+    me = parameters[0]
+    lines = [f"if _ptc_type({me}) is not {_CLASS}: _ptc_check({me}, {_CLASS})", *body]
+    source = f"def {name}({', '.join(parameters)}):\n" + "".join(f" {line}\n" for line in lines)
     namespace: dict[str, Any] = {
         "__builtins__": {},
         "__name__": "__main__",
+        _CLASS: cls,
         "_ptc_type": type,
+        "_ptc_check": _check_instance,
         "_ptc_factory": FACTORY,
         **values,
     }
-    exec(compile(source, "<dataclass>", "exec", dont_inherit=True), namespace)  # noqa: S102 -- see checked_name
+    exec(compile(source, _FILE, "exec", dont_inherit=True), namespace)  # noqa: S102 -- see checked_name
     made = namespace.pop(name)
     made.__qualname__ = f"{cls.__qualname__}.{name}"
     return made
+
+
+def _check_instance(obj: Any, cls: type) -> None:
+    """The methods read and write attributes by name: of instances of their class only, whatever an ABC says."""
+    if cls not in type.mro(type(obj)):
+        raise TypeError(f"an instance of {cls.__name__} is needed")
+
+
+def belongs_to(method: types.FunctionType, old: type, new: type) -> None:
+    """A method that was generated for `old` is one of `new` from now on; other functions are left alone."""
+    if method.__code__.co_filename == _FILE and method.__globals__.get(_CLASS) is old:
+        method.__globals__[_CLASS] = new
 
 
 def init_method(cls: type, fields: Sequence[Field], frozen: bool, slots: bool, has_post_init: bool) -> Any:
@@ -95,33 +118,39 @@ def _parameter(field: Field, values: dict[str, Any]) -> str:
     return f"{name}=_ptc_factory" if field.default_factory is not MISSING else name
 
 
-def repr_method(cls: type, fields: Sequence[Field]) -> Any:
+def _reads(me: str, field: Field) -> str:
+    name = checked_name(field.name)
+    return f"_ptc_read({me}, {name!r})" if names.load_rule(name) is Rule.GUARDED else f"{me}.{name}"
+
+
+def repr_method(cls: type, fields: Sequence[Field], read: Read) -> Any:
     """`__repr__`: `Point(x=1, y=2)`, safe against objects that contain themselves."""
-    shown = ", ".join(f"{checked_name(field.name)}={{self.{field.name}!r}}" for field in fields)
-    made = _make(cls, "__repr__", ["self"], [f'return f"{{_ptc_type(self).__qualname__}}({shown})"'], {})
+    shown = ", ".join(f"{checked_name(field.name)}={{{_reads('self', field)}!r}}" for field in fields)
+    body = [f'return f"{{_ptc_type(self).__qualname__}}({shown})"']
+    made = _make(cls, "__repr__", ["self"], body, {"_ptc_read": read})
     guarded = reprlib.recursive_repr()(made)
     guarded.__qualname__ = made.__qualname__
     return guarded
 
 
 def _values(name: str, fields: Sequence[Field]) -> str:
-    return "(" + "".join(f"{name}.{checked_name(field.name)}, " for field in fields) + ")"
+    return "(" + "".join(f"{_reads(name, field)}, " for field in fields) + ")"
 
 
-def comparison_method(cls: type, name: str, operator: str, fields: Sequence[Field]) -> Any:
+def comparison_method(cls: type, name: str, operator: str, fields: Sequence[Field], read: Read) -> Any:
     """`__eq__`, `__lt__`, …: by the tuple of the fields, among instances of the same class."""
     body = [
         "if _ptc_type(other) is not _ptc_type(self): return _ptc_not_implemented",
         f"return {_values('self', fields)} {operator} {_values('other', fields)}",
     ]
-    return _make(cls, name, ["self", "other"], body, {"_ptc_not_implemented": NotImplemented})
+    values = {"_ptc_not_implemented": NotImplemented, "_ptc_read": read}
+    return _make(cls, name, ["self", "other"], body, values)
 
 
-def hash_method(cls: type, fields: Sequence[Field]) -> Any:
+def hash_method(cls: type, fields: Sequence[Field], read: Read) -> Any:
     """`__hash__`: of the tuple of the fields."""
-    return _make(
-        cls, "__hash__", ["self"], [f"return _ptc_hash({_values('self', fields)})"], {"_ptc_hash": hash}
-    )
+    body = [f"return _ptc_hash({_values('self', fields)})"]
+    return _make(cls, "__hash__", ["self"], body, {"_ptc_hash": hash, "_ptc_read": read})
 
 
 def frozen_methods(cls: type, fields: Sequence[Field]) -> dict[str, Callable[..., Any]]:
