@@ -35,12 +35,20 @@ typing, operator, uuid, hashlib, base64, copy, time, asyncio.
 - Nothing is kept between programs."""
 
 
-def instructions(catalog: Catalog, *, budget: int = 24_000) -> str:
-    """What the model reads about the code tool: the rules, then a typed stub for each tool of `catalog`."""
+def instructions(catalog: Catalog, *, budget: int = 24_000, only_direct: Iterable[str] = ()) -> str:
+    """What the model reads about the code tool: the rules, then a typed stub for each tool of `catalog`.
+
+    `only_direct` names tools that it has and that are not for programs: a program finds no such name.
+    """
+    rules = _INSTRUCTIONS
+    if names := ", ".join(only_direct):
+        rules += (
+            f"\n- Not in programs, where these names do not exist; call them yourself, directly: {names}."
+        )
     stubs = render_stubs(
         ((name, tool.contract) for name, tool in catalog.program_names.items()), budget=budget
     )
-    return f"{_INSTRUCTIONS}\n\nTools:\n\n{stubs}" if stubs else f"{_INSTRUCTIONS}\n\nThere are no tools."
+    return f"{rules}\n\nTools:\n\n{stubs}" if stubs else f"{rules}\n\nThere are no tools."
 
 
 def code_tool(
@@ -49,20 +57,23 @@ def code_tool(
     *,
     name: str = PROGRAM_TOOL,
     budget: int = 24_000,
+    only_direct: Iterable[str] = (),
 ) -> AnyTool:
-    """The tool `name(code)` that runs a program with `tools` in `sandbox`.
+    """The tool `name(code)` that runs a program with `tools` in `sandbox`. `only_direct`: see `instructions`.
 
     The program's calls take the path that called the code tool, as calls of a program whose `caller_id` is
     that call's id. The tool succeeds however the program ended: its result says how (`describe`).
     """
-    return _code_tool(sandbox.run, programmatic_catalog(tools), name, budget, sandbox.limits.wall_seconds)
+    catalog = programmatic_catalog(tools)
+    text = instructions(catalog, budget=budget, only_direct=only_direct)
+    return _code_tool(sandbox.run, catalog, name, text, sandbox.limits.wall_seconds)
 
 
 def _code_tool(
     run: Callable[..., Awaitable[ProgramResult]],
     catalog: Catalog,
     name: str,
-    budget: int,
+    description: str,
     wall_seconds: float,
 ) -> AnyTool:
     async def run_program(code: str, context: ToolContext) -> dict[str, Any]:
@@ -79,7 +90,7 @@ def _code_tool(
     definition: JsonObject = {
         "type": "function",
         "name": name,
-        "description": instructions(catalog, budget=budget),
+        "description": description,
         "strict": True,
         "parameters": {
             "type": "object",
@@ -163,7 +174,9 @@ class CodeAct:
 
     def tool(self) -> AnyTool:
         """The code tool for a run, with the tools as they are now."""
-        return _code_tool(self._run, self._catalog, self.name, 24_000, self.sandbox.limits.wall_seconds)
+        return _code_tool(
+            self._run, self._catalog, self.name, self.instructions, self.sandbox.limits.wall_seconds
+        )
 
     async def run(self, code: str, **options: Any) -> ProgramResult:
         """Run one program with the tools as they are now; the options of `Sandbox.run`."""

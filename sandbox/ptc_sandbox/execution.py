@@ -46,23 +46,36 @@ from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
 from ptc_tools.outcome import Failure, Outcome
 
-_READ = 1 << 18
+_READ = 1 << 16
+"""Bytes read in one turn of the loop: a flood of small frames must not hold up everybody else."""
+_UNREAD = 64 * 1024 * 1024
+"""Bytes of answers that a child may leave unread before it is ended."""
+_REFUSALS = 100
+"""Refused changes of the tools that are told one by one; a program can try for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRequested:
-    """The program asks for a call. It goes on when `Execution.answer(number, …)` is called.
-
-    `name` and `namespace` are those of the granted tool, or the forged name where no such tool was granted
-    (`granted` is False then: the call must not run and the program must not go on).
-    """
+    """The program asks for a call of a tool it was granted. It goes on when the call is answered."""
 
     number: int
     namespace: str | None
     name: str
     arguments: JsonObject
     line: int | None
-    granted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallForged:
+    """The child named a tool that was not granted, which no honest guest can do. The program is ended for it.
+
+    There is nothing to answer and nothing to run: this is for the record.
+    """
+
+    number: int
+    name: str
+    arguments: JsonObject
+    line: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +108,7 @@ class Ended:
     result: ProgramResult
 
 
-ProgramEvent: TypeAlias = CallRequested | CallCancelled | Blocked | ChangeRefused | Ended
+ProgramEvent: TypeAlias = CallRequested | CallForged | CallCancelled | Blocked | ChangeRefused | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +129,7 @@ class Program:
             "language_wall": self.language_wall,
             "argument_bytes": limits.argument_bytes,
             "result_bytes": limits.result_bytes,
+            "values": limits.values - 16,  # the frame around a value has some of its own
         }
 
 
@@ -151,6 +165,7 @@ class Execution:
         self._tick: asyncio.TimerHandle | None = None
         self._clock_us = 0
         self._origin_ns = self._started_ns = time.monotonic_ns()
+        self._ticks = self._refusals = 0
         self._ended = False
         self.ended: asyncio.Future[ProgramResult] = self._loop.create_future()
         self._deadline: asyncio.TimerHandle | None = None
@@ -167,6 +182,11 @@ class Execution:
     def pending(self) -> Mapping[int, CallRequested]:
         """The calls that wait for an answer, by number, in the order they were made."""
         return self._waiting
+
+    @property
+    def over(self) -> bool:
+        """Whether the program has ended, or is being ended: nothing of it may start any more."""
+        return self._ended
 
     @property
     def journal(self) -> Journal:
@@ -204,13 +224,6 @@ class Execution:
         """End the program from outside, at once. `status` says how it is to be told."""
         self._stop(status, ProgramError("Killed", message, wall="host"), "killed by the host")
 
-    def _refuse(self, status: Status, message: str) -> None:
-        self._stop(
-            status,
-            ProgramError("Denied", message, code="unknown_tool", wall="host"),
-            "a call of no granted tool",
-        )
-
     def fail(self, error: BaseException) -> None:
         """End it because it cannot be run as asked: `error` is raised to whoever waits."""
         if not self._ended:
@@ -247,6 +260,10 @@ class Execution:
     def _write(self, data: bytes) -> None:
         if self._unsent:
             self._unsent += data
+            if len(self._unsent) > _UNREAD:
+                self.kill(
+                    "killed:protocol", f"the program leaves more than {_UNREAD} bytes of answers unread"
+                )
             return
         try:
             sent = self._child.channel.send(data)
@@ -288,9 +305,13 @@ class Execution:
             case EndFrame():
                 self._on_end_frame(event)
             case RefusedFrame(name, line):
-                self._sink(ChangeRefused(name, line))
+                self._refusals += 1
+                if self._refusals <= _REFUSALS:
+                    self._sink(ChangeRefused(name, line))
             case Ready():
                 self._write(self._wire.start(self._program.start_frame(self._limits)))
+                if self._replay.active:
+                    self._replay_told()  # a program may have slept before its first call
             case Unconfined(layer, reason):
                 self.fail(ConfinementUnavailable(layer, reason))
 
@@ -299,20 +320,21 @@ class Execution:
             self.kill("killed:calls", f"the program made more than {self._limits.calls} calls")
             return
         stub = self._granted.get(frame.name)
-        name, namespace = (stub.name, stub.namespace) if stub else (frame.name, None)
-        call = CallRequested(frame.number, namespace, name, frame.arguments, frame.line, stub is not None)
-        made = CallMade(frame.number, namespace, name, frame.arguments, frame.line)
+        if stub is None:
+            # Decided here, once, for live and for replayed calls: what was not granted never becomes a call.
+            self._sink(CallForged(frame.number, frame.name, frame.arguments, frame.line))
+            message = f"the program called {frame.name!r}, which was not granted to it"
+            error = ProgramError("Denied", message, code="unknown_tool", wall="host")
+            self._stop("denied", error, "a call of no granted tool")
+            return
+        call = CallRequested(frame.number, stub.namespace, stub.name, frame.arguments, frame.line)
+        made = CallMade(frame.number, stub.namespace, stub.name, frame.arguments, frame.line)
         self._waiting[frame.number] = call
         self._entries.append(made)
         if self._replay.active:
             self._replay_step(made)
         else:
             self._sink(call)
-            if stub is None:
-                # No honest guest can do this: its program has no such name.
-                self._refuse("denied", f"the program called {frame.name!r}, which was not granted to it")
-
-                return
         if frame.blocked is not None and not self._ended:
             self._on_blocked(frame.blocked)
 
@@ -358,6 +380,10 @@ class Execution:
         self._send_tick(Ticked(max(timer_us, self._now_us())))
 
     def _send_tick(self, entry: Ticked) -> None:
+        self._ticks += 1
+        if self._ticks > self._limits.ticks:
+            self.kill("killed:calls", f"the program waited for more than {self._limits.ticks} timers")
+            return
         self._entries.append(entry)
         self._clock_us = entry.clock_us
         self._write(self._wire.tick(entry.clock_us))
@@ -483,6 +509,8 @@ class Execution:
         if self._give is not None:
             self._give(self, event)
             return
+        if isinstance(event, Blocked) and self._events and isinstance(self._events[-1], Blocked):
+            self._events.pop()  # the newer one says it all
         self._events.append(event)
         self._wake()
 

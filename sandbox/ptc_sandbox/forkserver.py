@@ -34,6 +34,9 @@ _BOOT = (
 )
 
 
+_FDS_OF_A_CHILD = 2
+_REQUESTS = 32
+"""Children asked for at once; more wait here, not in the socket."""
 _PATIENCE = 5.0
 """Seconds for a server to end by itself; it needs milliseconds."""
 
@@ -60,6 +63,15 @@ class Child:
         self.exited = exited
         self._pidfd = pidfd
         self._rehearsed = False
+
+    def alive(self) -> bool:
+        """Whether it still waits: the kernel closes the channel of a process that has ended, at once."""
+        try:
+            return self.channel.recv(1, socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def rehearse(self) -> None:
         """Let a child that waits take the page faults of a first run ahead of its program.
@@ -103,6 +115,7 @@ class ForkServer:
         self._waiting: deque[asyncio.Future[Child]] = deque()
         self._exits: dict[int, asyncio.Future[Exit]] = {}
         self._hello: asyncio.Future[list[JsonObject]] = self._loop.create_future()
+        self._asking = asyncio.Semaphore(_REQUESTS)
         self.alive = True
         self.layers: list[JsonObject] = []
         self._group: Cgroup | None = None
@@ -133,7 +146,7 @@ class ForkServer:
             server._group, in_group = enter_group(confinement, resources, process.pid)
         except LayerUnavailable as error:
             server._hello.cancel()
-            server.close()
+            await server.aclose()
             raise ConfinementUnavailable(error.layer, str(error)) from None
         config = {"confinement": confinement.to_json(), "resources": asdict(resources)}
         ours.send(json.dumps(config).encode())
@@ -141,7 +154,7 @@ class ForkServer:
         try:
             server.layers = [{**in_group.to_json()}, *await server._hello]
         except BaseException:
-            server.close()
+            await server.aclose()
             raise
         return server
 
@@ -149,6 +162,10 @@ class ForkServer:
         """A new child, confined or about to be. Raises SandboxBroken where the server has gone."""
         if not self.alive:
             raise SandboxBroken("the fork server has gone")
+        async with self._asking:
+            return await self._ask()
+
+    async def _ask(self) -> Child:
         future: asyncio.Future[Child] = self._loop.create_future()
         self._waiting.append(future)
         try:
@@ -166,7 +183,7 @@ class ForkServer:
     def _on_readable(self) -> None:
         while True:
             try:
-                data, fds, _, _ = socket.recv_fds(self._control, 1 << 16, 2)
+                data, fds, _, _ = socket.recv_fds(self._control, 1 << 16, _FDS_OF_A_CHILD)
             except BlockingIOError:
                 return None
             except OSError:
@@ -180,17 +197,25 @@ class ForkServer:
             case {"child": int(pid)}:
                 self._on_child(pid, fds)
             case {"exit": int(pid), "status": int(status), "cpu_us": int(cpu), "peak_kb": int(peak)}:
-                exited = self._exits.pop(pid)
-                if not exited.done():
+                exited = self._exits.pop(pid, None)
+                if exited is not None and not exited.done():
                     exited.set_result(Exit(status, cpu, peak * 1024))
             case {"hello": list(layers)}:
                 self._hello.set_result(layers)  # type: ignore[arg-type]
             case {"refused": [str(layer), str(reason)]}:
                 self._hello.set_exception(ConfinementUnavailable(layer, reason))
             case {"unforked": str(reason)}:
+                # It will not get better: its pid namespace may have lost its first process. Start anew.
                 self._next_waiting(SandboxBroken(f"the fork server cannot fork: {reason}"))
+                self._on_gone()
 
     def _on_child(self, pid: int, fds: list[int]) -> None:
+        if len(fds) != _FDS_OF_A_CHILD:
+            # This process has no descriptor left: the child is of no use, and goes when its channel closes.
+            for fd in fds:
+                os.close(fd)
+            self._next_waiting(SandboxBroken("this process has no file descriptor left for another program"))
+            return
         channel = socket.socket(fileno=fds[0])
         channel.setblocking(False)
         exited = self._exits[pid] = self._loop.create_future()
@@ -237,11 +262,6 @@ class ForkServer:
         """End the server and all its children, and wait until none is left."""
         self._hang_up()
         await asyncio.to_thread(self._reap)
-
-    def close(self) -> None:
-        """The same at once, for the way out of a failed start."""
-        self._hang_up()
-        self._reap()
 
     def _hang_up(self) -> None:
         """Close the socket: the server kills and reaps its children, then ends."""

@@ -24,6 +24,8 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.outcome import Outcome, Success
 
 VERSION = 1
+_DEPTH = 128
+"""Levels of a journal as JSON: what may cross the wire, and the journal around it."""
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _MACHINE = platform.machine()
 
@@ -151,7 +153,7 @@ class Journal:
 
     def seal(self, key: bytes) -> str:
         """The journal as a token that shows any change. It is authenticated, not secret."""
-        body = strict_json.canonical(self.to_json())
+        body = strict_json.canonical(self.to_json(), max_depth=_DEPTH)
         return f"j1.{_b64(body)}.{_b64(_mac(key, body))}"
 
     @classmethod
@@ -164,7 +166,7 @@ class Journal:
             raise JournalForged("this is not a sealed journal") from None
         if kind != "j1" or not hmac.compare_digest(mac, _mac(key, body)):
             raise JournalForged("the journal's seal does not fit: it was changed, or sealed with another key")
-        return cls.from_json(strict_json.loads(body, max_depth=80))
+        return cls.from_json(strict_json.loads(body, max_depth=_DEPTH))
 
 
 def digest(text: str | bytes) -> str:
@@ -209,8 +211,16 @@ def _entry_from_json(entry: Any) -> Entry:
             None | int() as line,
         ]:
             return CallMade(number, namespace, name, arguments, line)
-        case ["answer", int(number), bool(ok), value, int(clock_us)]:
-            return CallAnswered(number, Answer(ok, value), clock_us)
+        case ["answer", int(number), True, value, int(clock_us)]:
+            return CallAnswered(number, Answer(True, value), clock_us)
+        case [
+            "answer",
+            int(number),
+            False,
+            {"status": str(), "code": str(), "message": str()} as error,
+            int(clock_us),
+        ]:
+            return CallAnswered(number, Answer(False, error), clock_us)
         case ["drop", int(number)]:
             return CallDropped(number)
         case ["tick", int(clock_us)]:

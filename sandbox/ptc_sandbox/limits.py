@@ -22,7 +22,9 @@ class Limits:
     argument_bytes      the arguments of one call, as JSON
     answer_bytes        a tool's result on its way into the program, as JSON
     depth               levels of lists and objects in whatever crosses
+    values              JSON values in one value or in the arguments of one call; in all calls, four times that
     calls               calls in all
+    ticks               timers that the program waits for (each sleep and timeout is one)
     calls_in_flight     calls at once; more than that wait inside the host, in order
     source_bytes        the program's text, UTF-8
     """
@@ -32,17 +34,23 @@ class Limits:
     memory_bytes: int = 256 * MIB
     output_bytes: int = 1 * MIB
     result_bytes: int = 4 * MIB
-    argument_bytes: int = 1 * MIB
+    argument_bytes: int = 256 * 1024
     answer_bytes: int = 16 * MIB
     depth: int = 64
+    values: int = 500_000
     calls: int = 1000
+    ticks: int = 10_000
     calls_in_flight: int = 64
     source_bytes: int = 256 * 1024
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if not getattr(self, name) > 0:
-                raise ValueError(f"Limits.{name} must be more than 0, not {getattr(self, name)!r}")
+            value = getattr(self, name)
+            kinds = (int, float) if name == "wall_seconds" else (int,)
+            if type(value) not in kinds or not 0 < value < 2**53:
+                raise ValueError(
+                    f"Limits.{name} must be a number above 0 (of {kinds[-1].__name__}), not {value!r}"
+                )
 
     def replace(self, **changes: Any) -> Limits:
         """A copy with some bounds changed."""

@@ -45,11 +45,11 @@ class Pool:
 
     async def acquire(self) -> Child:
         """A fresh child for one program; waits for its turn. Give it back with `release`."""
-        if self._closed:
-            raise SandboxClosed("the sandbox is closed: make a new one")
+        self._check_open()
         await self._slots.acquire()
         try:
             child = self._take_idle() or await self._fork()
+            self._check_open(child)
         except BaseException:
             self._slots.release()
             raise
@@ -57,6 +57,13 @@ class Pool:
         if not self._idle:
             self._refill()  # else when this program has ended: forking beside it would slow it down
         return child
+
+    def _check_open(self, child: Child | None = None) -> None:
+        """Raise SandboxClosed once the pool is closed, also where it was closed while somebody waited."""
+        if self._closed:
+            if child is not None:
+                child.close()
+            raise SandboxClosed("the sandbox is closed: make a new one")
 
     def release(self, child: Child) -> None:
         """The program of this child is over. The child is not used again."""
@@ -69,7 +76,7 @@ class Pool:
     def _take_idle(self) -> Child | None:
         while self._idle:
             child = self._idle.popleft()
-            if not child.exited.done():
+            if child.alive():
                 return child
             child.close()
         return None
@@ -84,8 +91,7 @@ class Pool:
 
     async def _live_server(self) -> ForkServer:
         async with self._starting:
-            if self._closed:
-                raise SandboxClosed("the sandbox is closed: make a new one")
+            self._check_open()
             if self._server is None or not self._server.alive:
                 if self._server is not None:
                     await self._server.aclose()
@@ -121,6 +127,7 @@ class Pool:
         for child in [*self._idle, *self._used]:
             child.close()
         self._idle.clear()
-        if self._server:
-            await self._server.aclose()
-            self._server = None
+        async with self._starting:  # one that is being started is there when this goes on
+            if self._server:
+                await self._server.aclose()
+                self._server = None

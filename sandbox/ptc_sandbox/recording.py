@@ -11,12 +11,10 @@ from ptc_sandbox.journal import JournalHeader
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.stubs import ToolStub
-from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
+from ptc_tools.outcome import Denied
 from ptc_tools.record import Recorder
-
-MAX_REFUSALS = 100
-"""Refused attempts to change the tools that are recorded one by one; a program can try for ever."""
 
 
 @dataclass(slots=True)
@@ -95,6 +93,14 @@ class Recording:
             "sandbox.violation",
             {"wall": "host", "rule": "tools_are_fixed", "line": line, "detail": f"{name}() was refused"},
         )
+
+    async def forged(self, number: int, name: str, arguments: JsonObject, line: int | None) -> None:
+        """The child named a tool that was not granted: it is refused here, before any path."""
+        if self.recorder is None:
+            return
+        call = Call(f"{self.caller_id}:{number}", name, arguments, Program(self.caller_id), None, line)
+        refusal = Denied("unknown_tool", f"the program was not granted a tool {name!r}")
+        await self.recorder.denied(call, None, refusal, self.run)
 
     async def _violation(self, result: ProgramResult) -> None:
         error = result.error

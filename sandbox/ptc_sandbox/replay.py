@@ -6,7 +6,7 @@ The program must do what it did; it is told what it was told. The first step tha
 
 from __future__ import annotations
 
-from ptc_sandbox.errors import ReplayDiverged
+from ptc_sandbox.errors import JournalError, ReplayDiverged
 from ptc_sandbox.journal import CallAnswered, CallDropped, CallMade, Entry, Ticked
 
 
@@ -14,6 +14,7 @@ class Replay:
     """A cursor over recorded entries. `active` until all of them have happened again."""
 
     def __init__(self, entries: tuple[Entry, ...]) -> None:
+        _check(entries)
         self._entries = entries
         self._next = 0
 
@@ -55,6 +56,27 @@ class Replay:
         return ReplayDiverged(
             f"the program ended where the journal has {_say(expected)}", number=_number(expected)
         )
+
+
+def _check(entries: tuple[Entry, ...]) -> None:
+    """Raise JournalError for a journal that no run can have written."""
+    made = 0
+    open_calls: set[int] = set()
+    clock_us = 0
+    for entry in entries:
+        if isinstance(entry, CallMade):
+            made += 1
+            if entry.number != made:
+                raise JournalError(f"the journal has call {entry.number} where call {made} follows")
+            open_calls.add(made)
+        elif isinstance(entry, (CallAnswered, CallDropped)):
+            if entry.number not in open_calls:
+                raise JournalError(f"the journal has {_say(entry)}, which was not waiting")
+            open_calls.discard(entry.number)
+        if isinstance(entry, (CallAnswered, Ticked)):
+            if entry.clock_us < clock_us:
+                raise JournalError(f"the journal's clock goes back at {_say(entry)}")
+            clock_us = entry.clock_us
 
 
 def _same(expected: Entry, done: CallMade | CallDropped) -> bool:

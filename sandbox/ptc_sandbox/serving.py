@@ -9,8 +9,15 @@ from dataclasses import replace
 from time import monotonic_ns
 from typing import TypeAlias
 
-from ptc_sandbox.execution import CallCancelled, CallRequested, ChangeRefused, Execution, ProgramEvent
-from ptc_sandbox.recording import MAX_REFUSALS, Recording
+from ptc_sandbox.execution import (
+    CallCancelled,
+    CallForged,
+    CallRequested,
+    ChangeRefused,
+    Execution,
+    ProgramEvent,
+)
+from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramCall, ProgramResult
 from ptc_tools.call import Call, Program
 from ptc_tools.catalog import Catalog
@@ -32,7 +39,7 @@ class Serving:
         self._recording = recording
         self._run = recording.run
         self.caller_id = recording.caller_id
-        self._refusals: list[ChangeRefused] = []
+        self._refused: list[CallForged | ChangeRefused] = []
         self._free = in_flight
         self._queue: deque[CallRequested] = deque()
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -50,8 +57,8 @@ class Serving:
                     self._queue.append(event)
             case CallCancelled(number):
                 self._cancel(number)
-            case ChangeRefused() if len(self._refusals) < MAX_REFUSALS:
-                self._refusals.append(event)
+            case CallForged() | ChangeRefused():
+                self._refused.append(event)
 
     def _record(self, call: CallRequested) -> ProgramCall:
         call_id = f"{self.caller_id}:{call.number}"
@@ -62,22 +69,23 @@ class Serving:
 
     def _begin(self, execution: Execution, call: CallRequested) -> None:
         self._free -= 1
-        self._tasks[call.number] = asyncio.get_running_loop().create_task(self._serve(execution, call))
+        task = asyncio.get_running_loop().create_task(self._serve(execution, call))
+        self._tasks[call.number] = task
+        task.add_done_callback(lambda _: self._finished(execution, call.number))
+
+    def _finished(self, execution: Execution, number: int) -> None:
+        """Whatever became of a call, also of one that was cancelled before its first step: its place is free."""
+        self._free += 1
+        del self._tasks[number]
+        if self._queue and not execution.over:
+            self._begin(execution, self._queue.popleft())
 
     async def _serve(self, execution: Execution, call: CallRequested) -> None:
-        record = self._records[call.number]
+        if execution.over:
+            return  # the program ended between its call and this step: nothing starts any more
+        asked = self._call(call.number)
         try:
-            outcome = await self._invoke(
-                Call(
-                    record.call_id,
-                    call.name,
-                    call.arguments,
-                    Program(self.caller_id),
-                    call.namespace,
-                    call.line,
-                ),
-                self._run,
-            )
+            outcome = await self._invoke(asked, self._run)
             self._done(call.number, outcome)
             execution.answer(call.number, outcome)
         except asyncio.CancelledError:
@@ -86,11 +94,11 @@ class Serving:
             # Host control flow: an approval that suspends the run, say. It passes through untouched.
             self._interrupted = self._interrupted or control
             execution.kill("suspended", "the host suspended the program at a call")
-        finally:
-            self._free += 1
-            self._tasks.pop(call.number, None)
-            if self._queue and not execution.ended.done():
-                self._begin(execution, self._queue.popleft())
+
+    def _call(self, number: int) -> Call:
+        record = self._records[number]
+        caller = Program(self.caller_id)
+        return Call(record.call_id, record.name, record.arguments, caller, record.namespace, record.line)
 
     def _done(self, number: int, outcome: Outcome) -> None:
         record = self._records[number]
@@ -124,8 +132,11 @@ class Serving:
             raise
         finally:
             await self._settle()
-        for refusal in self._refusals:
-            await self._recording.refused(refusal.name, refusal.line)
+        for refused in self._refused:
+            if isinstance(refused, ChangeRefused):
+                await self._recording.refused(refused.name, refused.line)
+            else:
+                await self._recording.forged(refused.number, refused.name, refused.arguments, refused.line)
         result = replace(result, calls=tuple(self._records.values()))
         if self._interrupted is not None:
             await self._recording.finished(result)

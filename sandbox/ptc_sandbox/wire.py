@@ -29,6 +29,9 @@ _SLACK: Final = 2048
 """What a frame may hold besides the value that its limit is about."""
 
 
+_FRAMES: Final = 50_000
+"""Frames from one program, besides those of its calls: many more than any that is not a flood."""
+
 REHEARSE: Final = b'\x0c\x00\x00\x00["rehearse"]'
 """The one frame that a child may get before its program, from the pool: there is time, make yourself ready."""
 
@@ -146,6 +149,8 @@ class Wire:
         self._buffer = bytearray()
         self._sent = 0
         self._output = 0
+        self._frames = 0
+        self._kept = 0
         self.calls = 0
         self.state = State.FORKED
 
@@ -190,6 +195,8 @@ class Wire:
                     break
                 events.append(self._event(bytes(buffer[start + HEADER : end])))
                 start = end
+                if self.state is State.ENDED:
+                    start = len(buffer)  # the end is the end: what follows it is nobody's
         except ProtocolViolation:
             self.state = State.BROKEN
             buffer.clear()
@@ -203,6 +210,12 @@ class Wire:
             raise ProtocolViolation(f"the child ended {len(self._buffer)} bytes into a frame")
 
     def _event(self, body: bytes) -> WireEvent:
+        self._frames += 1
+        if self._frames > _FRAMES + 4 * self._limits.calls:
+            raise ProtocolViolation(f"the child sent more than {_FRAMES} frames")
+        values = count_values(body)  # before anything is built of them: a value takes many times its text
+        if values > self._limits.values:
+            raise ProtocolViolation(f"a frame holds {values} JSON values; at most {self._limits.values}")
         try:
             frame = strict_json.loads(body, max_depth=self._limits.depth + 4)
         except InvalidJson as error:
@@ -216,28 +229,29 @@ class Wire:
                 f"a frame {kind[:20]!r} may not come from a child that is {self.state.name}"
             )
         event = self._read(frame, len(body))
+        if isinstance(event, CallFrame):  # calls stay, in the journal
+            self._kept += values
+            if self._kept > 4 * self._limits.values:
+                raise ProtocolViolation(f"the calls hold more than {4 * self._limits.values} JSON values")
         self.state = following
         return event
 
     def _read(self, frame: Any, size: int) -> WireEvent:
         match frame:
-            case [
-                "call",
-                int(number),
-                str(name),
-                dict(arguments),
-                None | int() as line,
-                None | int() as waits,
-            ] if type(number) is int:
+            case ["call", number, str(name), dict(arguments), line, waits] if (
+                _is(number, 1) and _is(line, 0, none=True) and _is(waits, 0, none=True)
+            ):
                 return self._call(CallFrame(number, name[:200], arguments, line), waits, size)
-            case ["cancel", int(number)] if 0 < number <= self.calls:
+            case ["cancel", number] if _is(number, 1) and number <= self.calls:
                 return CancelFrame(number)
-            case ["blocked", int(received), list(pending), None | int() as timer_us]:
+            case ["blocked", received, list(pending), timer_us] if _is(received, 0) and _is(
+                timer_us, 0, none=True
+            ):
                 return self._blocked(received, pending, timer_us)
             case ["out", str(text)]:
                 self._output += size
                 return OutputFrame(text)
-            case ["refused", "add_tools" | "remove_tools" as name, None | int() as line]:
+            case ["refused", "add_tools" | "remove_tools" as name, line] if _is(line, 0, none=True):
                 return RefusedFrame(name, line)
             case ["end", {"status": "completed", "value": value}]:
                 self._bound(size, self._limits.result_bytes, "the program's value")
@@ -267,7 +281,7 @@ class Wire:
         return frame.received < self._sent
 
     def _blocked(self, received: int, pending: list[Any], timer_us: int | None) -> BlockedFrame:
-        if not all(type(number) is int and 0 < number <= self.calls for number in pending):
+        if not all(_is(number, 1) and number <= self.calls for number in pending):
             raise ProtocolViolation("a child is blocked on calls that it never made")
         if received > self._sent:
             raise ProtocolViolation("a child has received more than was sent")
@@ -282,3 +296,15 @@ class Wire:
     def _bound(size: int, limit: int, what: str) -> None:
         if size > limit + _SLACK:
             raise ProtocolViolation(f"{what} took {size} bytes; at most {limit}")
+
+
+def count_values(body: bytes) -> int:
+    """An upper bound of the JSON values in a text, by its punctuation: cheap, and before any of them exists."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{") + 1
+
+
+def _is(value: object, least: int, *, none: bool = False) -> bool:
+    """Whether a child's number is one that the host may compute with: an int, not a bool, not huge."""
+    if value is None:
+        return none
+    return type(value) is int and least <= value < 2**53

@@ -20,7 +20,8 @@ OBJECTS = st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_
 NUMBERS = st.integers(1, 99)
 ENTRIES = st.one_of(
     st.builds(CallMade, NUMBERS, st.none() | st.just("ns"), st.just("get"), OBJECTS, st.none() | NUMBERS),
-    st.builds(CallAnswered, NUMBERS, st.builds(Answer, st.booleans(), SCALARS), NUMBERS),
+    st.builds(CallAnswered, NUMBERS, st.builds(Answer, st.just(True), SCALARS), NUMBERS),
+    st.builds(CallAnswered, NUMBERS, st.just(Answer.of(Denied("not_approved", "no"))), NUMBERS),
     st.builds(CallDropped, NUMBERS),
     st.builds(Ticked, NUMBERS),
 )
@@ -70,6 +71,48 @@ def test_an_unknown_entry_is_refused() -> None:
     data["entries"] = [["teleport", 1]]
     with pytest.raises(JournalError, match="does not know"):
         Journal.from_json(data)
+
+
+@pytest.mark.parametrize(
+    "answer", [None, "boom", {}, {"status": "denied"}, {"status": 1, "code": "x", "message": "y"}]
+)
+def test_an_error_of_another_shape_is_refused(answer: Any) -> None:
+    """What a program is told of a failure is built from these fields."""
+    data: Any = journal(CallMade(1, None, "get", {})).to_json()
+    data["entries"].append(["answer", 1, False, answer, 1])
+    with pytest.raises(JournalError, match="does not know"):
+        Journal.from_json(data)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (CallAnswered(1, Answer(True, 1), 1),),
+        (CallDropped(1),),
+        (CallMade(2, None, "get", {}),),
+        (CallMade(1, None, "get", {}), CallMade(1, None, "get", {})),
+        (
+            CallMade(1, None, "get", {}),
+            CallAnswered(1, Answer(True, 1), 1),
+            CallAnswered(1, Answer(True, 2), 2),
+        ),
+        (CallMade(1, None, "get", {}), CallAnswered(1, Answer(True, 1), 1), CallDropped(1)),
+        (Ticked(5), Ticked(4)),
+    ],
+)
+def test_what_no_run_can_have_written_is_refused(entries: Any) -> None:
+    """An answer to no call, a second answer, a skipped number or a clock that goes back is not a journal."""
+    with pytest.raises(JournalError):
+        Replay(entries)
+
+
+def test_a_seal_holds_what_the_wire_lets_through() -> None:
+    """Arguments as deep as a call may have can be stored and read back."""
+    deep: Any = 1
+    for _ in range(60):
+        deep = [deep]
+    made = journal(CallMade(1, None, "echo", {"x": deep}))
+    assert Journal.unseal(made.seal(KEY), KEY) == made
 
 
 @pytest.mark.parametrize("field", ["python", "machine", "policy", "stubs", "code", "clock"])

@@ -84,7 +84,14 @@ def test_frames_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
         (raw(b'["out","\\ud800"]'), "strict JSON"),
         (raw(b'["call",1,"get",{"i":' + b"[" * 200 + b"]" * 200 + b"},3,null]"), "deep"),
         (frame(["call", 2, "get", {}, None, None]), "follows 0"),
-        (frame(["call", 0, "get", {}, None, None]), "follows 0"),
+        (frame(["call", 0, "get", {}, None, None]), "not of its form"),
+        (frame(["call", 2**60, "get", {}, None, None]), "not of its form"),
+        (frame(["call", 1, "get", {}, -1, None]), "not of its form"),
+        (frame(["call", 1, "get", {}, 10**400, None]), "not of its form"),
+        (frame(["cancel", True]), "not of its form"),
+        (frame(["blocked", 1, [], 10**400]), "not of its form"),
+        (frame(["blocked", -1, [], None]), "not of its form"),
+        (frame(["blocked", 1, [True], None]), "never made"),
         (frame(["call", True, "get", {}, None, None]), "not of its form"),
         (frame(["call", 1.0, "get", {}, None, None]), "not of its form"),
         (frame(["call", 1, "get", [], None, None]), "not of its form"),
@@ -156,6 +163,43 @@ def test_a_blocked_is_stale_once_something_was_sent_after_it() -> None:
     (after,) = wire.receive(frame(["blocked", 2, [2], 700]))
     assert after == BlockedFrame(2, (2,), 700)
     assert not wire.is_stale(after)
+
+
+def test_values_are_counted_before_they_are_built() -> None:
+    """Host wall: a small text of brackets would take many times its size as Python values."""
+    wire = Wire(LIMITS.replace(values=100))
+    wire.receive(frame(["ready"]))
+    wire.start({"code": ""})
+    wire.receive(frame(["call", 1, "get", {"i": [[]] * 20}, None, None]))
+    with pytest.raises(ProtocolViolation, match="JSON values"):
+        wire.receive(frame(["call", 2, "get", {"i": [[]] * 60}, None, None]))
+
+
+def test_the_values_of_all_calls_are_bounded() -> None:
+    """Host wall: the journal keeps every call's arguments."""
+    wire = Wire(LIMITS.replace(values=50))
+    wire.receive(frame(["ready"]))
+    wire.start({"code": ""})
+    calls = b"".join(frame(["call", number, "get", {"i": [1] * 20}, None, None]) for number in range(1, 100))
+    with pytest.raises(ProtocolViolation, match="the calls hold more"):
+        wire.receive(calls)
+
+
+def test_a_flood_of_frames_ends() -> None:
+    """Host wall: frames that cost the child nothing cost the host a little each."""
+    wire = running()
+    wire.receive(frame(["call", 1, "get", {}, None, None]))
+    with pytest.raises(ProtocolViolation, match="frames"):
+        wire.receive(frame(["cancel", 1]) * 60_000)
+
+
+def test_what_follows_the_end_is_nobodys() -> None:
+    """Whatever a finaliser writes after the result changes nothing, however the bytes arrive."""
+    wire = running()
+    (end,) = wire.receive(
+        frame(["end", {"status": "completed", "value": 1}]) + frame(["call", 1, "x", {}, None, None])
+    )
+    assert end == EndFrame("completed", 1, None)
 
 
 def test_buffering_is_bounded_by_the_largest_frame() -> None:

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from ptc.gateway.definitions import Definition
 from ptc.gateway.rejection import Rejected, invalid
 from ptc_sandbox.errors import ReplayIncompatible, SandboxError
-from ptc_sandbox.execution import Blocked, CallCancelled, CallRequested, Ended, Execution
+from ptc_sandbox.execution import Blocked, CallCancelled, CallForged, CallRequested, Ended, Execution
 from ptc_sandbox.journal import Journal, JournalHeader
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.sandbox import Sandbox
@@ -121,7 +121,7 @@ class _Running:
         while self._result is None and not self._at_rest:
             event = await self.execution.next_event()
             match event:
-                case CallRequested(granted=False):  # no program can do this; its process was taken over
+                case CallForged():  # no program can do this; its process was taken over
                     self.execution.kill("killed:protocol", "the program called a tool it was not given")
                 case CallRequested():
                     self._made[event.number] = event

@@ -21,30 +21,32 @@ class ChannelClosed(Exception):
 
 
 class TooLarge(ValueError):
-    """A value takes more bytes than may cross."""
-
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"it takes {size} bytes as JSON; at most {limit} may cross")
+    """A value is larger than what may cross."""
 
 
 class Channel:
-    """Frames to and from the host. `sent` and `received` count frames; the host compares them."""
+    """Frames to and from the host. `received` counts frames for the host; `values` bounds one frame."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._incoming = bytearray()
         self._outgoing: list[bytes] = []
         self.received = 0
+        self.values = 0
 
     def put(self, frame: list[Any], limit: int | None = None) -> None:
         """Queue a frame of plain JSON values.
 
         Raises UnicodeEncodeError for a lone surrogate, and TooLarge where the frame takes more than `limit`
-        bytes: the host would end the program for it.
+        bytes, or more values than the host takes: it would end the program for it.
         """
         body = _encode(frame).encode()
-        if limit is not None and len(body) > limit:
-            raise TooLarge(len(body), limit)
+        if limit is not None:
+            if len(body) > limit:
+                raise TooLarge(f"it takes {len(body)} bytes as JSON; at most {limit} may cross")
+            values = body.count(b",") + body.count(b"[") + body.count(b"{") + 1
+            if values > self.values:
+                raise TooLarge(f"it holds {values} JSON values; at most {self.values} may cross")
         self._outgoing.append(len(body).to_bytes(4, "little"))
         self._outgoing.append(body)
 

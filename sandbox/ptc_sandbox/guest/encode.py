@@ -58,10 +58,13 @@ def _plain(value: object, path: str, depth: int) -> Any:
     if depth >= MAX_DEPTH and isinstance(value, (dict, list, tuple)):
         raise NotJson(f"{path} is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if isinstance(value, dict):
-        return {
+        made = {
             _key(key, path): _plain(item, f"{path}[{key!r}]" if depth < 3 else path, depth + 1)
             for key, item in dict.items(value)
         }
+        if len(made) != dict.__len__(value):
+            raise NotJson(f"{path} has two keys that are the same text")
+        return made
     if isinstance(value, (list, tuple)):
         items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
         return [_plain(item, f"{path}[…]" if depth < 3 else path, depth + 1) for item in items]

@@ -32,6 +32,11 @@ class ProgramTask(asyncio.Task[Any]):
     def __hash__(self) -> int:
         return self._number
 
+    def __repr__(self) -> str:
+        """Without the coroutine's place: the standard library's own lie in a folder of the host."""
+        state = "cancelled" if self.cancelled() else "finished" if self.done() else "pending"
+        return f"<Task {state} name={self.get_name()!r}>"
+
 
 class ProgramLoop(asyncio.BaseEventLoop):
     """Runs one program's coroutines. `pending` holds the future of each call that the host has not answered."""

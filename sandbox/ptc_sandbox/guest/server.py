@@ -49,7 +49,8 @@ def main(control_fd: int) -> None:
         for _ in range(_REHEARSALS):
             warm.rehearse()
         os.environ.clear()
-        sys.path[:] = [path for path in sys.path if path not in sys.argv[2:]]
+        sys.argv.clear()
+        sys.path.clear()
         gc.collect()
         prepared = prepare(confinement, resources)
     except LayerUnavailable as error:
@@ -91,12 +92,17 @@ class Server:
         self._children: dict[int, int] = {}  # pidfd → pid
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
+        # The control socket may outlive the host in a process that the host has forked.
+        self._host = os.pidfd_open(os.getppid())
+        self._poll.register(self._host, select.POLLIN)
 
     def run(self) -> None:
         """Until the host hangs up; then nothing of ours is left, not even an unreaped child."""
         try:
             while True:
                 for fd, _ in self._poll.poll():
+                    if fd == self._host:
+                        return
                     if fd != self._control.fileno():
                         self._reap(fd)
                     elif not self._serve():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import gc
 from typing import Any
 
 from ptc_sandbox.guest import aio, source
@@ -45,8 +46,10 @@ class Stage:
 
     def run(self, start: dict[str, Any]) -> None:
         """Run the program of a `start` frame and send its `end` frame. Raises MemoryError and ChannelClosed."""
+        gc.freeze()  # the collector starts from nothing: when it runs must not depend on what came before
         self._world.begin(start["seed"], start["epoch_us"])
         self._caller.argument_bytes = start["argument_bytes"]
+        self._channel.values = start["values"]
         tools = {name: self._caller.tool(name, parameters, doc) for name, parameters, doc in start["tools"]}
         try:
             run = self._run_program if start["language_wall"] else self._run_unrestricted
@@ -58,7 +61,7 @@ class Stage:
             if isinstance(error, SystemExit) and error.code in (None, 0):
                 self._end({"status": "completed", "value": None})
             else:
-                self._end(_failure(error, start["code"]))
+                self._end(_failure(error, start["code"], bare=not start["language_wall"]))
 
     def close(self) -> None:
         """Close the loop. For rehearsals; a real program's process is killed."""
@@ -104,12 +107,12 @@ class Stage:
         self._channel.flush()
 
 
-def _failure(error: BaseException, code: str) -> dict[str, Any]:
+def _failure(error: BaseException, code: str, *, bare: bool) -> dict[str, Any]:
     """How an exception is told: bounded, by the program's own lines, without a path of this machine."""
     line = getattr(error, "lineno", None) or getattr(error, "line", None)
     if type(line) is not int or not isinstance(error, (SyntaxError, PolicyViolation, ForgottenAwait)):
         line = source.failing_line(error.__traceback__)
-    wall = _wall(error)
+    wall = _wall(error, bare=bare)
     return {
         "status": "denied" if wall else "raised",
         "error": {
@@ -125,11 +128,11 @@ def _failure(error: BaseException, code: str) -> dict[str, Any]:
     }
 
 
-def _wall(error: BaseException) -> str | None:
-    """Which wall an uncaught error shows: the policy, or a system call that the kernel refused."""
+def _wall(error: BaseException, *, bare: bool) -> str | None:
+    """Which wall an uncaught error shows: the policy or, in `bare` CPython, a system call that was refused."""
     if isinstance(error, PolicyViolation):
         return "language"
-    refused = isinstance(error, PermissionError) and error.errno == errno.EPERM
+    refused = bare and isinstance(error, PermissionError) and error.errno == errno.EPERM
     return "kernel" if refused else None
 
 
@@ -146,6 +149,8 @@ def _message(error: BaseException) -> str:
             text += ": " + "; ".join(
                 f"{type(inner).__name__}: {_message(inner)}" for inner in error.exceptions[:5]
             )
-    except Exception:  # noqa: BLE001 -- the program's own __str__
+    except (MemoryError, ChannelClosed):
+        raise
+    except BaseException:  # noqa: BLE001 -- the program's own __str__
         return "(its text could not be made)"
     return text

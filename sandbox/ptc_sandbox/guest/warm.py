@@ -89,6 +89,7 @@ def rehearse() -> None:
         "language_wall": True,
         "argument_bytes": 1 << 20,
         "result_bytes": 1 << 20,
+        "values": 1 << 20,
     }
     stage.run(start)
     stage.close()
