@@ -46,7 +46,7 @@ POLICY_VERSION = 1
 class Sandbox:
     """Runs programs, each in a process of its own.
 
-    limits         bounds for each program; `run(limits=…)` overrides them
+    limits         bounds for each program; other bounds are another sandbox
     confinement    what the kernel must enforce; a level that this machine cannot reach is an error
     ahead          children kept forked and confined, waiting for a program
     concurrency    programs at once; more wait their turn
