@@ -226,6 +226,18 @@ class TestRecord:
         assert await code(await invoke(effect, {"n": 1}, recorder=recorder)) == "audit_unavailable"
         assert ran == []
 
+    async def test_a_recorder_that_raises_at_once_is_no_different(self) -> None:
+        """It need not be an async function, and may fail before there is anything to await."""
+
+        class Sync(MemoryRecorder):
+            def started(self, *arguments):  # type: ignore[no-untyped-def, override]
+                raise OSError("the disk is full")
+
+            finished = denied = started
+
+        outcome = await invoke(add, {"a": 1, "b": 2}, recorder=Sync())
+        assert await code(outcome) == "audit_unavailable"
+
     async def test_an_outcome_that_cannot_be_recorded_is_withheld(self) -> None:
         """No result leaves that an auditor cannot see."""
         recorder = MemoryRecorder(fail=frozenset({"finished"}))
@@ -652,6 +664,21 @@ class TestMiddleware:
         assert await invoke(flaky, {"n": 1}, middleware=[again], recorder=recorder) == Success(1)
         assert attempts == [1, 2]
         assert recorder.kinds == ["started", "started", "finished", "finished"]
+
+    async def test_a_middleware_that_leaves_after_the_tool_ran_leaves_a_true_record(self) -> None:
+        """The effect has happened; that the run was suspended afterwards does not undo it."""
+
+        class Suspend(HostControlFlow):
+            pass
+
+        async def leaves(invocation: Invocation, next: Next) -> Outcome:
+            await next(invocation)
+            raise Suspend
+
+        recorder = MemoryRecorder()
+        with pytest.raises(Suspend):
+            await invoke(add, {"a": 1, "b": 2}, middleware=[leaves], recorder=recorder)
+        assert recorder.last == Success(3)
 
     async def test_a_middleware_that_returns_something_else_is_a_failure(self) -> None:
         """Only an outcome is an outcome."""

@@ -42,9 +42,8 @@ class Ledger:
         """Record that a call starts. Without a record it must not: then this is a refusal."""
         if self.recorder is None:
             return Attempt(contract, None, 0)
-        record = self.recorder.started(call, contract, arguments, run)
         try:
-            token, cancelled = await settled(record)
+            token, cancelled = await settled(self.recorder.started(call, contract, arguments, run))
         except Exception:  # noqa: BLE001 - whatever the log's reason, a call without a record must not run
             refusal = Denied("audit_unavailable", "the call could not be recorded, so the tool did not run")
             return await self.deny(call, contract, refusal, run)

@@ -84,6 +84,9 @@ def program_name(namespace: str | None, name: str) -> str:
 def _check_pattern(name: object, what: str) -> str:
     if not isinstance(name, str):
         raise InvalidName(f"{what} must be a string, not {type(name).__name__}")
+    if what == "tool name" and name.count(".") == 1:
+        namespace, _, bare = name.partition(".")
+        raise InvalidName(f"tool name {name[:100]!r}: write name={bare!r}, namespace={namespace!r}")
     if not PATTERN.fullmatch(name):
         raise InvalidName(
             f"{what} {name[:100]!r} is refused by the API: 1 to 64 letters, digits, underscores and hyphens"

@@ -121,8 +121,14 @@ class Onion:
         return Failure("tool_error", f"a middleware returned {type(outcome).__name__}, not an outcome")
 
     async def _abandon(self, reason: BaseException) -> None:
-        if self._open is not None:
-            await self._invoker.abandon(self._open[0], reason)
+        if self._open is None:
+            return
+        # The tool came to its end, so the record says how, though nobody is told any more.
+        attempt, outcome = self._open
+        try:
+            await self._invoker.release(attempt, outcome)
+        except asyncio.CancelledError:
+            reason.add_note("the record was closed while the call was being cancelled")
 
 
 def _bind(layer: Middleware, handler: Next) -> Next:
