@@ -114,6 +114,7 @@ def prepare() -> None:
         with contextlib.suppress(LookupError, ImportError):
             codecs.lookup(encoding)
     classes.guard_enum()
+    classes.guard_namedtuple()
     copying.guard_copy()
     zones.load()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore

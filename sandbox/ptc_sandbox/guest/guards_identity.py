@@ -280,6 +280,11 @@ def seal(classes: Iterable[object]) -> None:
             ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
+def is_sealed(kind: type) -> bool:
+    """Whether a class is closed against change."""
+    return bool(kind.__flags__ & _IMMUTABLE)
+
+
 def seal_if_installed(classes: Iterable[object]) -> None:
     """`seal` in a process that runs programs; nothing in one that is not changed."""
     if is_installed():

@@ -6,7 +6,10 @@ stand-ins; no annotation is evaluated.
 
 from __future__ import annotations
 
+import collections
 import enum
+import keyword
+import sys
 import types
 import typing
 from typing import Any
@@ -15,9 +18,10 @@ from ptc_sandbox.guest.facades import dataclass
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, know, stand_in, visible
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
-from ptc_sandbox.guest.policy_names import is_dunder, is_sunder
+from ptc_sandbox.guest.policy_names import checked_name, is_dunder, is_sunder, match_args
 
 dataclass_members = dataclass.members
+_LOOKS_UP_PAIRS = sys.version_info >= (3, 12)  # Colour(1, 2) of an enumeration with members; a new one before
 
 
 def abc_members(guards: Guards) -> dict[str, Any]:
@@ -35,12 +39,14 @@ def guard_enum() -> None:
     real = enum.EnumMeta.__call__
 
     def __call__(cls: Any, value: Any, *args: Any, **keywords: Any) -> Any:  # noqa: N807
-        if (not args and not keywords) or cls._member_map_:
+        if (not args and not keywords) or (_LOOKS_UP_PAIRS and type.__getattribute__(cls, "_member_map_")):
             return real(cls, value, *args, **keywords)
         names = args[0] if args else keywords.pop("names", ())
+        if type(value) is not str:
+            raise TypeError("the name of an enumeration must be a str")
         if len(args) > 1 or set(keywords) - {"start", "boundary", "module", "qualname", "type"}:
             raise TypeError(f"{cls.__name__}() takes a name and the members of an enumeration")
-        if keywords.get("type") not in (None, int, str, float):
+        if not any(keywords.get("type") is kind for kind in (None, int, str, float)):
             raise RefusedCall("Mix a type into an enumeration by a class statement.", "forbidden_class")
         keywords.pop("qualname", None)
         made = real(cls, value, _checked_members(names), **{**keywords, "module": "__main__"})
@@ -63,6 +69,37 @@ def _checked_members(names: Any) -> list[Any]:
         if type(name) is not str or is_dunder(name) or is_sunder(name):
             raise RefusedAttribute(f"A member of an enumeration may not be called {name!r}.")
     return members
+
+
+def guard_namedtuple() -> None:
+    """Make `namedtuple`, typing's too, check the names that it makes attributes of. Changes this process."""
+    real = collections.namedtuple
+
+    def namedtuple(
+        typename: str,
+        field_names: Any,
+        *,
+        rename: bool = False,
+        defaults: Any = None,
+        module: Any = None,
+    ) -> Any:
+        """A class of tuples with named fields."""
+        text = field_names.replace(",", " ").split() if type(field_names) is str else field_names
+        fields = list(text)
+        if not all(type(name) is str for name in (typename, *fields)):
+            raise TypeError("Type names and field names must be strings")
+        for index, name in enumerate(fields):
+            if rename and (not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_")):
+                fields[index] = f"_{index}"
+            elif not name.startswith("_"):  # those the real one refuses
+                checked_name(name)
+        made: Any = real(typename, fields, rename=rename, defaults=defaults, module="__main__")
+        made.__match_args__ = match_args(fields)
+        return made
+
+    namedtuple.__qualname__ = "namedtuple"
+    namedtuple.__module__ = "collections"
+    collections.namedtuple = namedtuple  # type: ignore[assignment]
 
 
 def types_members(guards: Guards) -> dict[str, Any]:

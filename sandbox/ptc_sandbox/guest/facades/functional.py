@@ -10,8 +10,10 @@ from typing import Any
 
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
-from ptc_sandbox.guest.policy_names import Rule, load_rule
+from ptc_sandbox.guest.policy_names import Rule, checked_name, load_rule
 
+_lru_cache_wrapper: Any = functools._lru_cache_wrapper  # type: ignore[attr-defined]
+_CacheInfo: Any = functools._CacheInfo  # type: ignore[attr-defined]
 _COPIED = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
@@ -65,13 +67,7 @@ def functools_members(guards: Guards) -> dict[str, Any]:
         if assigned is not None or updated is not None:
             raise RefusedCall("functools.wraps copies the usual attributes: leave out assigned and updated.")
         guards.own(wrapper, "__wrapped__")
-        for name in _COPIED:
-            try:
-                value = getattr(wrapped, name)
-            except AttributeError:
-                continue
-            if name == "__doc__" or type(value) is str:
-                setattr(wrapper, name, value)
+        _copy_names(wrapper, wrapped)
         if type(wrapped) is types.FunctionType and type(wrapper) is types.FunctionType:
             wrapper.__dict__.update(wrapped.__dict__)
             if wrapped.__globals__ is wrapper.__globals__:
@@ -103,7 +99,66 @@ def functools_members(guards: Guards) -> dict[str, Any]:
 
             return method
 
-    for made in (update_wrapper, wraps, singledispatch, singledispatchmethod):
+    def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:
+        """Least-recently-used cache decorator."""
+        if not isinstance(maxsize, int) and maxsize is not None:
+            if not callable(maxsize):
+                raise TypeError("Expected first argument to be an integer, a callable, or None")
+            return _cached(maxsize, 128, typed)
+        size = None if maxsize is None else max(int(maxsize), 0)
+        return lambda function: _cached(function, size, typed)
+
+    def cache(user_function: Any, /) -> Any:
+        """A cache without a limit."""
+        return _cached(user_function, None, False)
+
+    class cached_property:  # noqa: N801 -- a docstring would be in the way of the instances' own
+        __slots__ = ("__doc__", "_name", "func")
+
+        def __init__(self, func: Any) -> None:
+            self.func = func
+            self._name: str | None = None
+            self.__doc__ = getattr(func, "__doc__", None)
+
+        def __set_name__(self, owner: Any, name: str) -> None:
+            if self._name is None:
+                self._name = checked_name(name, "cached property")
+            elif name != self._name:
+                raise TypeError(
+                    f"Cannot assign the same cached_property to two different names ({self._name!r} and {name!r})."
+                )
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            if instance is None:
+                return self
+            name = self._name
+            if name is None:
+                raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+            if isinstance(instance, type) or not guards.owns_class(type(instance)):
+                raise RefusedAttribute("A cached property belongs in a class of the program.")
+            try:
+                kept = object.__getattribute__(instance, "__dict__")
+            except AttributeError:
+                raise TypeError(
+                    f"No '__dict__' attribute on {type(instance).__name__!r} instance to cache {name!r} property."
+                ) from None
+            found = kept.get(name, kept)
+            if found is kept:
+                found = kept[name] = self.func(instance)
+            return found
+
+        def __class_getitem__(cls, item: Any) -> types.GenericAlias:
+            return types.GenericAlias(cls, item)
+
+    for made in (
+        update_wrapper,
+        wraps,
+        singledispatch,
+        singledispatchmethod,
+        lru_cache,
+        cache,
+        cached_property,
+    ):
         made.__module__ = "functools"
         made.__qualname__ = made.__name__
     return {
@@ -111,20 +166,49 @@ def functools_members(guards: Guards) -> dict[str, Any]:
         "wraps": wraps,
         "singledispatch": singledispatch,
         "singledispatchmethod": singledispatchmethod,
+        "lru_cache": lru_cache,
+        "cache": cache,
+        "cached_property": cached_property,
     }
+
+
+def _copy_names(wrapper: Any, wrapped: Any) -> None:
+    for name in _COPIED:
+        try:
+            value = getattr(wrapped, name)
+        except AttributeError:
+            continue
+        if name == "__doc__" or type(value) is str:
+            setattr(wrapper, name, value)
+
+
+def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:
+    """The real cache, without the namespace of what it wraps, which may be a class of the library's."""
+    if not callable(function):
+        raise TypeError("the first argument must be callable")
+    made = _lru_cache_wrapper(function, maxsize, bool(typed), _CacheInfo)
+    made.cache_parameters = lambda: {"maxsize": maxsize, "typed": bool(typed)}
+    _copy_names(made, function)
+    if type(function) is types.FunctionType:
+        made.__dict__.update(function.__dict__)
+    return made
 
 
 class _Dispatcher:
     """A generic function. Annotations are taken as they are; a text is never evaluated."""
 
-    __slots__ = ("__dict__", "__name__", "_real", "dispatch", "registry")
+    __slots__ = ("__dict__", "__name__", "_real", "dispatch")
 
     def __init__(self, real: Any, func: Any) -> None:
         self._real = real
         self.dispatch = real.dispatch
-        self.registry = real.registry
         self.__name__ = getattr(func, "__name__", "function")
         self.__doc__ = getattr(func, "__doc__", None)
+
+    @property
+    def registry(self) -> types.MappingProxyType[Any, Any]:
+        """The implementations by type."""
+        return types.MappingProxyType(dict(self._real.registry.items()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not args:
