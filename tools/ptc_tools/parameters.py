@@ -23,6 +23,7 @@ from ptc_tools.context import OpenPrograms, RunContext, ToolContext
 from ptc_tools.docstrings import parameter_descriptions
 from ptc_tools.errors import InvalidSignature
 from ptc_tools.fragments import assembled, fragment, words_of
+from ptc_tools.integers import with_integers_at
 from ptc_tools.markers import ProviderConfig, SensitiveMark, is_designer
 from ptc_tools.schema import escape, shorten
 from ptc_tools.secret import Secret
@@ -108,7 +109,7 @@ class Parameters:
         try:
             decoded = decode(arguments)
         except ValidationError as error:
-            raise InvalidArguments(explain(error)) from None
+            decoded = _decoded_with_integers(decode, arguments, error)
         for name in self._null_means_default:
             if decoded.get(name, ...) is None:
                 del decoded[name]
@@ -122,6 +123,20 @@ class Parameters:
             return validator.validate_python
         # The arguments are strict JSON already, so they are written without another look.
         return lambda arguments: validator.validate_json(to_json(arguments))
+
+
+def _decoded_with_integers(
+    decode: Callable[[JsonObject], dict[str, object]], arguments: JsonObject, error: ValidationError
+) -> dict[str, object]:
+    """What JSON Schema took for an integer, as 1.0, was refused by pydantic: once more, with an int there."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    changed = with_integers_at(arguments, [detail["loc"] for detail in details])
+    if changed is arguments:
+        raise InvalidArguments(explain(error)) from None
+    try:
+        return decode(changed)
+    except ValidationError as again:
+        raise InvalidArguments(explain(again)) from None
 
 
 def explain(error: ValidationError) -> str:

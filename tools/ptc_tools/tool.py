@@ -21,6 +21,7 @@ from ptc_tools.context import ToolContext
 from ptc_tools.contract import BY_GENERATOR, UNBOUNDED, Approval, Contract, Effects, RiskLevel
 from ptc_tools.docstrings import summary
 from ptc_tools.errors import InvalidSignature, RegistrationError
+from ptc_tools.integers import with_integers
 from ptc_tools.markers import is_designer
 from ptc_tools.mutation import Idempotency, Reconciliation
 from ptc_tools.parameters import DesignerField, Parameters, name_of, read_parameters, type_hints
@@ -164,7 +165,7 @@ class Tool(Generic[P, R]):
     def decode(self, arguments: JsonObject) -> dict[str, object]:
         """Keyword arguments of the declared types from arguments that fit the schema. Raises `ValueError`."""
         if self._parameters is None:
-            return dict(arguments)
+            return dict(with_integers(arguments, self.contract.parameters))
         return self._parameters.decode(arguments)
 
     def call(self, keywords: dict[str, object], context: ToolContext | None) -> Coroutine[Any, Any, object]:

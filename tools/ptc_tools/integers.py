@@ -1,0 +1,114 @@
+"""JSON Schema (2020-12) counts 1.0 as an integer; a function that declares one is given an int.
+
+It is told arguments that fit their schema, and gives copies in which such numbers are ints. It changes
+nothing else, and nothing where a fraction would have been as welcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, cast
+
+from ptc_tools.call import JsonObject, JsonValue
+
+Place: TypeAlias = tuple[int | str, ...]
+"""Member names and indexes from the root; a step that leads nowhere is passed over (a union's branch)."""
+
+
+def with_integers_at(arguments: JsonObject, places: Iterable[Place]) -> JsonObject:
+    """A copy with ints at those places; the same object where none of them holds a whole float."""
+    changed: JsonValue = arguments
+    for place in places:
+        changed = _at(changed, place)
+    return cast("JsonObject", changed)
+
+
+def _at(value: JsonValue, place: Place) -> JsonValue:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    for number, step in enumerate(place):
+        if isinstance(value, dict) and isinstance(step, str) and step in value:
+            inner = _at(value[step], place[number + 1 :])
+            return value if inner is value[step] else {**value, step: inner}
+        if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
+            inner = _at(value[step], place[number + 1 :])
+            return value if inner is value[step] else [*value[:step], inner, *value[step + 1 :]]
+    return value
+
+
+def with_integers(arguments: JsonObject, schema: JsonObject) -> JsonObject:
+    """A copy with ints where the schema takes integers and no other numbers; the same object if nothing changes."""
+    return cast("JsonObject", _fitting(arguments, [schema], schema)) if _holds_whole(arguments) else arguments
+
+
+def _holds_whole(value: JsonValue) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    if isinstance(value, dict):
+        return any(map(_holds_whole, value.values()))
+    return isinstance(value, list) and any(map(_holds_whole, value))
+
+
+def _fitting(value: JsonValue, schemas: list[JsonObject], root: JsonObject) -> JsonValue:
+    applied = list(_expanded(schemas, root))
+    if isinstance(value, float) and value.is_integer():
+        kinds = {kind for schema in applied for kind in _kinds(schema)}
+        return int(value) if "integer" in kinds and "number" not in kinds else value
+    if isinstance(value, dict):
+        return {name: _fitting(item, _members(applied, name), root) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_fitting(item, _items(applied, index), root) for index, item in enumerate(value)]
+    return value
+
+
+def _expanded(schemas: Iterable[JsonValue], root: JsonObject) -> Iterator[JsonObject]:
+    """The schemas, and those that they refer to or are combined of."""
+    waiting = list(schemas)
+    seen: set[int] = set()
+    while waiting:
+        schema = waiting.pop()
+        if not isinstance(schema, dict) or id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        yield schema
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            waiting.append(_resolved(reference, root))
+        for combiner in ("anyOf", "oneOf", "allOf"):
+            members = schema.get(combiner)
+            waiting += members if isinstance(members, list) else []
+
+
+def _resolved(reference: str, root: JsonObject) -> JsonValue:
+    found: JsonValue = root
+    if not reference.startswith("#"):
+        return None
+    for step in reference[1:].split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _kinds(schema: JsonObject) -> list[JsonValue]:
+    kinds = schema.get("type")
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
+def _members(schemas: list[JsonObject], name: str) -> list[JsonObject]:
+    found: list[JsonValue] = []
+    for schema in schemas:
+        properties = schema.get("properties")
+        known = isinstance(properties, dict) and name in properties
+        found.append(
+            properties[name] if known and isinstance(properties, dict) else schema.get("additionalProperties")
+        )
+    return [schema for schema in found if isinstance(schema, dict)]
+
+
+def _items(schemas: list[JsonObject], index: int) -> list[JsonObject]:
+    found: list[JsonValue] = []
+    for schema in schemas:
+        first = schema.get("prefixItems")
+        ahead = isinstance(first, list) and index < len(first)
+        found.append(first[index] if ahead and isinstance(first, list) else schema.get("items"))
+    return [schema for schema in found if isinstance(schema, dict)]
