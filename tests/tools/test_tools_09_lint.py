@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import Field
+from typer.testing import CliRunner
 
+from ptc.cli.tools import app
 from ptc_tools import Bounds, Contract, Idempotency, Reconciliation, ToolContext, define_tool, tool
 from ptc_tools.lint import lint
 
@@ -176,8 +180,8 @@ def test_each_finding_says_why_and_shows_a_fix() -> None:
         assert set(finding.to_json()) == {"rule", "tool", "path", "message", "why", "fix"}
 
 
-def test_ten_thousand_tools_are_compared_through_their_words() -> None:
-    """Not pair by pair: that would be fifty million."""
+def test_many_tools_of_one_kind_are_no_duplicates() -> None:
+    """Common words make nothing alike."""
     contracts = [
         Contract(
             name=f"t{n}",
@@ -185,7 +189,7 @@ def test_ten_thousand_tools_are_compared_through_their_words() -> None:
             parameters={"type": "object"},
             strict=False,
         )
-        for n in range(2_000)
+        for n in range(1_000)
     ]
     assert "near-duplicate" not in rules(*contracts)
 
@@ -193,6 +197,7 @@ def test_ten_thousand_tools_are_compared_through_their_words() -> None:
 MODULE = '''
 from typing import Annotated
 from pydantic import Field
+from typer.testing import CliRunner
 from ptc_tools import Catalog, tool
 
 @tool(effects="read", timeout={timeout})
@@ -211,47 +216,75 @@ BAD = Catalog([bad])
 
 class TestCommandLine:
     @pytest.fixture
-    def ptc(self, tmp_path: Path) -> Any:
-        (tmp_path / "mytools.py").write_text(MODULE.format(timeout=1))
-
-        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [sys.executable, "-m", "ptc", "tools", *arguments]
-                if (Path(__import__("ptc").__file__).parent / "__main__.py").exists()
-                else [sys.executable, "-c", "from ptc.cli import main; main()", "tools", *arguments],
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-
-        return run
+    def ptc(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+        """The sub-command in this process, in a folder with two versions of one module of tools."""
+        for version, timeout in (("one", 1), ("two", 20)):
+            (tmp_path / f"mytools_{version}.py").write_text(MODULE.format(timeout=timeout))
+            monkeypatch.delitem(sys.modules, f"mytools_{version}", raising=False)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        runner = CliRunner()
+        return lambda *arguments: runner.invoke(app, list(arguments))
 
     def test_lint_exits_by_what_it_found(self, ptc: Any) -> None:
         """0 for CI to go on, 1 for findings, 2 for a command that could not be carried out."""
-        good, bad, wrong = ptc("lint", "mytools:GOOD"), ptc("lint", "mytools:BAD"), ptc("lint", "mytools:NO")
-        assert (good.returncode, bad.returncode, wrong.returncode) == (0, 1, 2), good.stderr
+        good, bad, wrong = (ptc("lint", f"mytools_one:{name}") for name in ("GOOD", "BAD", "NO"))
+        assert (good.exit_code, bad.exit_code, wrong.exit_code) == (0, 1, 2), good.output
         assert "unbounded-text" in bad.stdout
         assert "fix:" in bad.stdout
         assert "NO" in wrong.stderr
-        findings = json.loads(ptc("lint", "--json", "mytools:BAD").stdout)["findings"]
+        findings = json.loads(ptc("lint", "--json", "mytools_one:BAD").stdout)["findings"]
         assert {"rule", "tool", "path", "message", "why", "fix"} == set(findings[0])
-        assert json.loads(ptc("lint", "--json", "mytools:GOOD").stdout) == {"findings": []}
+        assert json.loads(ptc("lint", "--json", "mytools_one:GOOD").stdout) == {"findings": []}
 
     def test_lock_then_check_then_a_tool_that_grew(self, ptc: Any, tmp_path: Path) -> None:
         """The pin holds until somebody accepts the tool by name."""
-        assert ptc("check", "mytools:GOOD").returncode == 2
-        assert ptc("lock", "mytools:GOOD").returncode == 0
-        assert ptc("check", "mytools:GOOD").returncode == 0
+        assert ptc("check", "mytools_one:GOOD").exit_code == 2
+        assert ptc("lock", "mytools_one:GOOD").exit_code == 0
+        assert ptc("check", "mytools_one:GOOD").exit_code == 0
         locked = (tmp_path / "tools.lock").read_text()
-        (tmp_path / "mytools.py").write_text(MODULE.format(timeout=20))
-        check = ptc("check", "mytools:GOOD")
-        assert check.returncode == 1
+        check = ptc("check", "mytools_two:GOOD")
+        assert check.exit_code == 1
         assert "$.timeout: 1 → 20 (wider)" in check.stdout
-        report = json.loads(ptc("check", "--json", "mytools:GOOD").stdout)
+        report = json.loads(ptc("check", "--json", "mytools_two:GOOD").stdout)
         assert report["ok"] is False
         assert report["changes"][0]["state"] == "wider"
-        assert ptc("lock", "mytools:GOOD").returncode == 1
+        assert ptc("lock", "mytools_two:GOOD").exit_code == 1
         assert (tmp_path / "tools.lock").read_text() == locked
-        assert ptc("lock", "--accept", "look", "mytools:GOOD").returncode == 0
-        assert ptc("check", "mytools:GOOD").returncode == 0
+        assert ptc("lock", "--accept", "look", "mytools_two:GOOD").exit_code == 0
+        assert ptc("check", "mytools_two:GOOD").exit_code == 0
+
+    def test_it_is_mounted_in_the_command(self, tmp_path: Path) -> None:
+        """`ptc tools` as it is typed."""
+        done = subprocess.run(
+            [sys.executable, "-c", "from ptc.cli import main; main()", "tools", "--help"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert all(command in done.stdout for command in ("lint", "lock", "check"))
+
+
+WORDS = st.sampled_from(
+    ["find", "order", "customer", "invoice", "date", "status", "open", "closed", "list", "ship", "send"]
+)
+
+
+@given(st.lists(st.lists(WORDS, min_size=3, max_size=8).map(" ".join), max_size=12))
+def test_near_duplicates_are_those_that_trying_all_pairs_finds(descriptions: list[str]) -> None:
+    """The short cut through rare words leaves nothing out."""
+    contracts = [
+        Contract(name=f"t{n}", description=text, parameters={"type": "object"}, strict=False)
+        for n, text in enumerate(descriptions)
+    ]
+    found = {(f.tool, f.message.split()[-1]) for f in lint(contracts) if f.rule == "near-duplicate"}
+    bags = [{word.removesuffix("s") for word in text.split()} for text in descriptions]
+    expected = {
+        (f"t{n}", f"t{m}")
+        for n in range(len(bags))
+        for m in range(n)
+        if min(len(bags[n]), len(bags[m])) >= 3 and len(bags[n] & bags[m]) / len(bags[n] | bags[m]) >= 0.8
+    }
+    assert found == expected
