@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from ptc.audit.reader import Line, Record, connect, files_of, lines, parse
+from ptc.audit.reader import Line, Record, connect, json_lines, lines, opened, parse
 from ptc.audit.values import canonical
 from ptc_tools.call import JsonObject
 
@@ -63,26 +63,19 @@ def select(path: Path, wanted: Filter, limit: int | None = None) -> Iterator[Rec
 
 
 def _from_files(path: Path, wanted: Filter) -> Iterator[Record]:
-    for file in files_of(path):
-        yield from _scan(file, wanted) if file.suffix == ".jsonl" else _search(file, wanted)
+    with opened(path) as files:
+        for file, stream in files:
+            yield from _scan(file, stream, wanted) if file.suffix == ".jsonl" else _search(file, wanted)
 
 
-def _scan(file: Path, wanted: Filter) -> Iterator[Record]:
+def _scan(file: Path, stream: IO[bytes] | None, wanted: Filter) -> Iterator[Record]:
     # A line that does not even contain the text cannot match: most lines are never parsed.
     needles = [canonical(text) for text in (wanted.run, wanted.arguments) if text is not None]
-    for line in lines_of(file):
-        if all(needle in line.data for needle in needles):
+    for line in json_lines(file, stream):
+        if not line.torn and all(needle in line.data for needle in needles):
             record = parse(line)
             if wanted.matches(record):
                 yield record
-
-
-def lines_of(file: Path) -> Iterator[Line]:
-    """The whole lines of one file of JSON lines."""
-    with file.open("rb", buffering=1 << 20) as stream:
-        for number, data in enumerate(stream, 1):
-            if data.endswith(b"\n"):
-                yield Line(file, number, data[:-1])
 
 
 def _search(file: Path, wanted: Filter) -> Iterator[Record]:
@@ -111,29 +104,30 @@ def _search(file: Path, wanted: Filter) -> Iterator[Record]:
 def last(path: Path, number: int) -> list[Record]:
     """The newest records, oldest of them first."""
     found: deque[Record] = deque()
-    for file in reversed(files_of(path)):
-        missing = number - len(found)
-        if missing <= 0:
-            break
-        found.extendleft(reversed(_last_of(file, missing)))
+    with opened(path) as files:
+        for file, stream in reversed(files):
+            missing = number - len(found)
+            if missing <= 0:
+                break
+            found.extendleft(reversed(_last_of(file, stream, missing)))
     return list(found)
 
 
-def _last_of(file: Path, number: int) -> list[Record]:
+def _last_of(file: Path, stream: IO[bytes] | None, number: int) -> list[Record]:
     if file.suffix != ".jsonl":
         with closing(connect(file)) as db:
             rows = db.execute(
                 "SELECT record, seq FROM records ORDER BY seq DESC LIMIT ?", (number,)
             ).fetchall()
         return [parse(Line(file, seq, data)) for data, seq in reversed(rows)]
-    with file.open("rb") as stream:
-        position = stream.seek(0, 2)
+    with nullcontext(stream) if stream is not None else file.open("rb") as reading:
+        position = reading.seek(0, 2)
         data = b""
         while position > 0 and data.count(b"\n") <= number:
             step = min(1 << 16, position)
             position -= step
-            stream.seek(position)
-            data = stream.read(step) + data
+            reading.seek(position)
+            data = reading.read(step) + data
     whole = data.split(b"\n")[:-1]
     return [parse(Line(file, 0, line)) for line in whole[-number:]]
 

@@ -11,14 +11,16 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
 from ptc.audit.store import segments, suffix_kind
 from ptc_tools.command_line import ptc_command
+
+_ATTEMPTS: Final = 20
 
 Record: TypeAlias = dict[str, Any]
 """One record, parsed. Its members are described in docs/audit.md."""
@@ -54,8 +56,32 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
 
 def lines(path: str | os.PathLike[str]) -> Iterator[Line | Damage]:
     """Every line of every file, in the order in which the log has them."""
-    for file in files_of(path):
-        yield from _json_lines(file) if file.suffix == ".jsonl" else _rows(file)
+    with opened(path) as files:
+        for file, stream in files:
+            yield from json_lines(file, stream) if file.suffix == ".jsonl" else _rows(file)
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[list[tuple[Path, IO[bytes] | None]]]:
+    """The files of the log, the current one of a JSON lines log already open.
+
+    A writer may rename the current file at any moment; once it is open, that no longer matters. Files that
+    were set aside keep their names and are opened when their turn comes.
+    """
+    log = Path(path)
+    for _ in range(_ATTEMPTS):
+        files = files_of(log)
+        stream = None
+        if log.suffix == ".jsonl" and log in files:
+            try:
+                stream = log.open("rb", buffering=1 << 20)
+            except FileNotFoundError:
+                continue
+        with stream or nullcontext():
+            if files_of(log) == files:
+                yield [(file, stream if file == log else None) for file in files]
+                return
+    raise AuditCorrupt(f"{log} is rotated faster than it can be read: give Rotation a larger size")
 
 
 def records(path: str | os.PathLike[str]) -> Iterator[Record]:
@@ -112,13 +138,10 @@ def connect(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _json_lines(file: Path) -> Iterator[Line]:
-    try:
-        stream = file.open("rb", buffering=1 << 20)
-    except FileNotFoundError:
-        return  # it was rotated away since the files were listed; whoever reads a live log looks again
-    with stream:
-        for number, data in enumerate(stream, 1):
+def json_lines(file: Path, stream: IO[bytes] | None) -> Iterator[Line]:
+    """The lines of one file, which is opened where it is not yet."""
+    with nullcontext(stream) if stream is not None else file.open("rb", buffering=1 << 20) as reading:
+        for number, data in enumerate(reading, 1):
             if data.endswith(b"\n"):
                 yield Line(file, number, data[:-1])
             else:
