@@ -163,6 +163,7 @@ class Execution:
         self._waiting: dict[int, CallRequested] = {}
         self._answered: set[int] = set()
         self._tick: asyncio.TimerHandle | None = None
+        self._asleep = False
         self._clock_us = 0
         self._origin_ns = self._started_ns = time.monotonic_ns()
         self._ticks = self._refusals = 0
@@ -361,6 +362,7 @@ class Execution:
         if self._tick:
             self._tick.cancel()
             self._tick = None
+        self._asleep = frame.timer_us is not None
         if frame.timer_us is not None:
             self._schedule_tick(frame.timer_us)
         if self._waiting:
@@ -386,6 +388,7 @@ class Execution:
             return
         self._entries.append(entry)
         self._clock_us = entry.clock_us
+        self._asleep = False
         self._write(self._wire.tick(entry.clock_us))
 
     def _send_answer(self, entry: CallAnswered) -> None:
@@ -402,6 +405,7 @@ class Execution:
         self._answered.add(entry.number)
         self._entries.append(entry)
         self._clock_us = entry.clock_us
+        self._asleep = False
         self._write(data)
 
     # -- replay --------------------------------------------------------------------------------------
@@ -436,7 +440,8 @@ class Execution:
 
     def _out_of_time(self) -> None:
         waiting = ", ".join(call.name for call in self._waiting.values())
-        doing = f"while it waited for {waiting}" if waiting else "while it computed"
+        idle = "while it slept" if self._asleep else "while it computed"
+        doing = f"while it waited for {waiting}" if waiting else idle
         self.kill("killed:time", f"the program took longer than {self._limits.wall_seconds:g} s, {doing}")
 
     # -- the end -------------------------------------------------------------------------------------

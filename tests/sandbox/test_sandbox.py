@@ -225,7 +225,7 @@ async def test_a_limit_ends_the_program(limits: Limits, code: str, status: str) 
 
 
 async def test_the_time_limit_says_what_the_program_waited_for() -> None:
-    """Wall clock counts waiting for tools, and the message tells the two apart."""
+    """Wall clock counts waiting for tools and sleep, and the message tells them from computing."""
     never = asyncio.Event()
     outcomes: list[Outcome | None] = []
 
@@ -239,9 +239,15 @@ async def test_the_time_limit_says_what_the_program_waited_for() -> None:
         )
         outcomes = [call.outcome for call in result.calls]
         busy = await box.run("print('x')\nwhile True: pass")
+        idle = await box.run("import time\ntime.sleep(0.01)\ntime.sleep(1000)")
+        idle_async = await box.run("import asyncio\nawait asyncio.sleep(1000)")
+        woken = await box.run("import time\ntime.sleep(0.01)\nwhile True: pass")
     assert "while it waited for slow" in str(result.error)
     assert outcomes == [None]
     assert "while it computed" in str(busy.error)
+    assert "while it slept" in str(idle.error)
+    assert "while it slept" in str(idle_async.error)
+    assert "while it computed" in str(woken.error)
     assert result.output == busy.output == "x\n"
 
 
