@@ -190,7 +190,6 @@ async def test_an_argument_arrives_as_its_type_and_a_result_leaves_in_its_form(
         (int, "1"),
         (int, 1.5),
         (int, True),
-        (int, 1.5),
         (float, "1.5"),
         (str, 1),
         (str, None),
