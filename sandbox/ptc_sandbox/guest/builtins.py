@@ -21,15 +21,18 @@ from typing import Any, Final, NoReturn
 from ptc_sandbox.guest import policy_errors, policy_tree
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.facades import build, classes, copying, table, zones
-from ptc_sandbox.guest.facades.module import Facade
+from ptc_sandbox.guest.facades.module import Facade, offered
 from ptc_sandbox.guest.guards import Guards
+from ptc_sandbox.guest.guards_buffers import guard_buffers
 from ptc_sandbox.guest.guards_identity import (
     IdentityUnavailable,
+    all_types,
     identity,
     is_installed,
     numbers,
     seal,
     seal_if_installed,
+    steady_nan,
 )
 from ptc_sandbox.guest.guards_types import type_stand_in
 from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
@@ -90,6 +93,7 @@ def make_globals(
     }
     namespace.update(tools)
     seal_if_installed(tools.values())
+    seal_if_installed(offered(asyncio_facade) if isinstance(asyncio_facade, Facade) else ())
     numbers.restart()
     return namespace
 
@@ -118,14 +122,22 @@ def prepare() -> None:
     copying.guard_copy()
     zones.load()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
-    seal(
-        value
-        for module in table.modules()
-        for name in table.members(module) or ()
-        if isinstance(value := getattr(sys.modules[module], name, None), type)
-    )
-    seal(vars(policy_errors).values())
+    _hide_places()
+    guard_buffers()
+    steady_nan()
+    seal(all_types())
     sys.unraisablehook = lambda _: None  # it would look for the source of the program in a file
+
+
+def _hide_places() -> None:
+    """Reprs of futures name functions, not the files of this machine that they are in."""
+    from asyncio import coroutines, format_helpers
+
+    def format_coroutine(coro: Any) -> str:
+        return f"<coroutine object {getattr(coro, '__qualname__', type(coro).__name__)}>"
+
+    coroutines._format_coroutine = format_coroutine  # type: ignore[attr-defined]
+    format_helpers._get_function_source = lambda func: None  # type: ignore[attr-defined]
 
 
 def _guarded(guards: Guards) -> dict[str, Callable[..., Any]]:

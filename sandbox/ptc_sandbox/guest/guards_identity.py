@@ -28,6 +28,7 @@ _HEAD: Final = object.__basicsize__ + _WORD  # a type is a variable-sized object
 _BASICSIZE, _REPR, _HASH, _FLAGS = (_HEAD + _WORD * index for index in (1, 8, 12, 18))
 _IMMUTABLE: Final = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 _FIRST_NUMBER: Final = 1 << 20
+_HASH_OF_NAN: Final = 314159
 
 _real_id = id
 _repr_of_type = type.__repr__
@@ -154,7 +155,7 @@ def install() -> None:
         "__repr__": (_REPR, _read(object, _REPR), _read(class_with_both, _REPR)),
         "__hash__": (_HASH, _read(object, _HASH), _read(class_with_both, _HASH)),
     }
-    everything = _all_types()
+    everything = all_types()
     for kind, methods in _replacements().items():
         _replace(kind, methods, generic)
     for kind in everything:
@@ -204,6 +205,11 @@ def _replacements() -> dict[type, dict[str, Callable[[Any], Any]]]:
         types.FunctionType: {"__repr__": _function_repr},
         types.BuiltinFunctionType: {"__repr__": _builtin_repr, "__hash__": _builtin_hash},
         types.MethodType: {"__hash__": _method_hash},
+        types.FrameType: {"__repr__": _object_repr},
+        types.CodeType: {"__repr__": _object_repr},
+        types.CellType: {"__repr__": _object_repr},
+        memoryview: {"__repr__": _object_repr},
+        weakref.ref: {"__repr__": _object_repr},
         types.MethodWrapperType: {"__repr__": _wrapper_repr, "__hash__": _builtin_hash},
         type(_ for _ in ()): {"__repr__": _named_repr("generator")},
         type(waiting): {"__repr__": _named_repr("coroutine")},
@@ -229,13 +235,14 @@ def _replace(
         offset, _, calls_method = generic[name]
         replaced = _read(kind, offset)
         contents[name] = method
-        for heir in _all_types(kind):
+        for heir in all_types(kind):
             if _read(heir, offset) == replaced and name not in heir.__dict__:
                 _write(heir, offset, calls_method)
         _write(kind, offset, calls_method)
 
 
-def _all_types(root: type = object) -> list[type]:
+def all_types(root: type = object) -> list[type]:
+    """Every type of this process that derives from `root`."""
     found: dict[int, type] = {}
     waiting = [root]
     while waiting:
@@ -270,6 +277,31 @@ def _check_result() -> None:
     probe = Probe()
     if hash(probe) != numbers.of(probe) or hash(None) != hash(None) or len({probe, probe}) != 1:
         raise IdentityUnavailable("a default hash is not ours")
+
+
+def steady_nan() -> None:
+    """Let a NaN hash by a number: since Python 3.10 it hashes by its address, and sets with one differ."""
+    import cmath
+    import decimal
+    import math
+
+    class_with_hash = type("_", (), {"__hash__": lambda self: 1})
+    generic = {"__hash__": (_HASH, 0, _read(class_with_hash, _HASH))}
+    tests: dict[type, Callable[[Any], bool]] = {
+        float: math.isnan,
+        complex: cmath.isnan,
+        decimal.Decimal: decimal.Decimal.is_qnan,
+    }
+    for kind, is_nan in tests.items():
+        _replace(kind, {"__hash__": _steady(kind.__hash__, is_nan)}, generic)
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+def _steady(real: Callable[[Any], int], is_nan: Callable[[Any], bool]) -> Callable[[Any], int]:
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return _HASH_OF_NAN if is_nan(self) else real(self)
+
+    return __hash__
 
 
 def seal(classes: Iterable[object]) -> None:

@@ -27,7 +27,11 @@ class Deadlock(RuntimeError):
 class ProgramTask(asyncio.Task[Any]):
     """A task that hashes by its number: sets of tasks are then in the same order in every process."""
 
-    _number = 0
+    def __init__(self, coro: Any, *, number: int = 0, **options: Any) -> None:
+        self._number = (
+            number  # first, as the task is entered into a set; the class itself is closed to change
+        )
+        super().__init__(coro, **options)
 
     def __hash__(self) -> int:
         return self._number
@@ -87,10 +91,10 @@ class ProgramLoop(asyncio.BaseEventLoop):
         self, coro: Any, *, name: object = None, context: Context | None = None, **_: object
     ) -> ProgramTask:
         self._tasks_made += 1
-        ProgramTask._number = self._tasks_made
-        task = ProgramTask(coro, loop=self, name=str(name or f"Task-{self._tasks_made}"), context=context)
-        task._number = self._tasks_made
-        return task
+        number = self._tasks_made
+        return ProgramTask(
+            coro, number=number, loop=self, name=str(name or f"Task-{number}"), context=context
+        )
 
     # -- the wire ------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ GUARDED: Final = frozenset(
         *("format", "format_map"),  # of a str they read attributes named in the text
         *("now", "today", "utcnow"),  # of a date type they read the machine's clock
         *("get_stack", "print_stack", "get_coro", "get_context", "get_loop"),  # of a task they lead to frames
-        *("evaluate", "buffer_info", "getbuffer"),  # of typing's references, of an array, of a BytesIO
+        "evaluate",  # of typing's references to a name
         *("_member_map_", "_member_names_", "_value2member_map_"),  # of an enumeration: copies
         *(f"__{name}__" for name in words("init class dict annotations setattr delattr getattr members")),
     )
@@ -110,6 +110,7 @@ REFUSED: Final = (
         "gi_suspended",
     }
     | {"func_globals", "func_code", "func_closure", "func_defaults", "func_dict"}
+    | {"getbuffer", "buffer_info"}  # memory itself, and its address
     | {"evaluate_bound", "evaluate_constraints", "evaluate_default", "evaluate_value"}
 )
 """Attributes without an underscore that lead to frames, code, namespaces or the evaluation of strings."""

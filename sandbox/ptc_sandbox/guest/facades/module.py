@@ -6,8 +6,10 @@ that says what there is.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from ptc_sandbox.guest.policy_errors import RefusedAttribute
 
@@ -31,7 +33,7 @@ class Facade:
         return f"<module '{_name(self)}'>"
 
     def __dir__(self) -> Iterable[str]:
-        return sorted(name for name in vars(self) if not name.startswith("."))
+        return sorted(name for name in _namespace(self) if not name.startswith("."))
 
     def __copy__(self) -> Facade:
         return self
@@ -43,10 +45,25 @@ class Facade:
         raise TypeError("modules cannot be copied into data")
 
 
+_namespace_of: Final[Any] = Facade.__dict__["__dict__"]
+(_contents,) = gc.get_referents(Facade.__dict__)
+del _contents["__dict__"]  # from now on no attribute leads to what a stand-in holds
+ctypes.pythonapi.PyType_Modified(ctypes.py_object(Facade))
+
+
+def _namespace(module: Facade) -> dict[str, Any]:
+    return _namespace_of.__get__(module)  # type: ignore[no-any-return]
+
+
+def offered(module: Facade) -> list[object]:
+    """The members of a stand-in."""
+    return [value for name, value in _namespace(module).items() if not name.startswith(".")]
+
+
 def facade(name: str, members: Mapping[str, object], refused: Mapping[str, str] | None = None) -> Facade:
     """A module called `name` with these members; `refused` says of names what to use instead."""
     made = Facade()
-    contents: dict[str, Any] = object.__getattribute__(made, "__dict__")
+    contents = _namespace(made)
     contents.update(members)
     contents[".name"] = name
     contents[".refused"] = dict(refused or {})
@@ -54,11 +71,11 @@ def facade(name: str, members: Mapping[str, object], refused: Mapping[str, str] 
 
 
 def _name(module: Facade) -> str:
-    return str(vars(module).get(".name", "?"))
+    return str(_namespace(module).get(".name", "?"))
 
 
 def _missing(module: Facade, name: str) -> str:
-    hint = vars(module).get(".refused", {}).get(name)
+    hint = _namespace(module).get(".refused", {}).get(name)
     if hint:
         return f"{_name(module)}.{name} is not available. {hint}"
     offered = ", ".join(dir(module))
