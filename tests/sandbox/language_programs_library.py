@@ -519,15 +519,14 @@ import difflib, pprint, calendar
 nested = {"b": list(range(30)), "a": {"k": "v" * 20, "z": "w" * 40}}
 pprint.pprint({"x": 1})
 [difflib.get_close_matches("appel", ["ape", "apple", "peach"]), round(difflib.SequenceMatcher(None, "abcd", "bcde").ratio(), 3), list(difflib.unified_diff(["a", "b"], ["a", "c"], lineterm="")), pprint.pformat(nested, width=60), calendar.monthrange(2024, 2), calendar.isleap(2023), calendar.month_name[3], calendar.day_abbr[0], calendar.monthcalendar(2024, 2)[0], calendar.timegm((1970, 1, 2, 0, 0, 0)), calendar.month(2024, 1)[:20]]
-=== types, array, struct, graphlib
-import types, array, struct, graphlib, unicodedata, colorsys, cmath, keyword
+=== types, struct, graphlib
+import types, struct, graphlib, unicodedata, colorsys, cmath, keyword
 from types import SimpleNamespace, MappingProxyType
 ns = SimpleNamespace(a=1, b=[2]); ns.c = 3; ns._d = 4
 ro = MappingProxyType({"a": 1})
 try: ro["b"] = 2
 except TypeError: frozen = True
-ar = array.array("i", [1, 2, 3]); ar.append(4)
-[ns.a, repr(ns), vars(ns)["c"], ns._d, ro["a"], frozen, ar.tolist(), sum(ar), struct.unpack("<ih", struct.pack("<ih", 7, -1)), list(graphlib.TopologicalSorter({"c": {"b"}, "b": {"a"}}).static_order()), unicodedata.normalize("NFC", "e\u0301") == "é", unicodedata.category("A"), unicodedata.name("€"), colorsys.rgb_to_hsv(1, 0, 0), cmath.sqrt(-1) == 1j, keyword.iskeyword("for"), isinstance(len, types.BuiltinFunctionType), isinstance(lambda: 0, types.FunctionType), isinstance((i for i in []), types.GeneratorType), isinstance(None, types.NoneType)]
+[ns.a, repr(ns), vars(ns)["c"], ns._d, ro["a"], frozen, struct.unpack("<ih", struct.pack("<ih", 7, -1)), list(graphlib.TopologicalSorter({"c": {"b"}, "b": {"a"}}).static_order()), unicodedata.normalize("NFC", "e\u0301") == "é", unicodedata.category("A"), unicodedata.name("€"), colorsys.rgb_to_hsv(1, 0, 0), cmath.sqrt(-1) == 1j, keyword.iskeyword("for"), isinstance(len, types.BuiltinFunctionType), isinstance(lambda: 0, types.FunctionType), isinstance((i for i in []), types.GeneratorType), isinstance(None, types.NoneType)]
 === group by and aggregate
 from itertools import groupby
 from collections import defaultdict, Counter

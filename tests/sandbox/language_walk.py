@@ -33,7 +33,7 @@ from ptc_sandbox.guest.policy_names import Rule, load_rule
 
 SAMPLES = """
 import collections, datetime, decimal, enum, dataclasses, fractions, re, uuid, io, csv, string, functools, contextlib
-import typing, types, statistics, random, json, textwrap, hashlib, itertools, zlib, struct, array, graphlib, difflib
+import typing, types, statistics, random, json, textwrap, hashlib, itertools, zlib, struct, graphlib, difflib
 class Plain:
     def __init__(self): self.x = 1
     def method(self): return self
@@ -86,7 +86,7 @@ samples = [
     functools.reduce, contextlib.ExitStack(), contextlib.suppress(ValueError), types.SimpleNamespace(a=1),
     statistics.NormalDist(), random.Random(1), random.random, json.JSONDecoder(), json.JSONEncoder(), hashlib.sha256(),
     textwrap.TextWrapper(), itertools.chain([]), itertools.count(), map(str, []), zip(), enumerate([]), reversed([]),
-    iter([]), iter({}), {}.items(), zlib.compress, struct.Struct("i"), array.array("i"), graphlib.TopologicalSorter(),
+    iter([]), iter({}), {}.items(), zlib.compress, struct.Struct("i"), graphlib.TopologicalSorter(),
     difflib.SequenceMatcher(), collections.Counter(), collections.ChainMap({}), collections.deque(), slice(1), range(3),
     super, property(lambda s: 1), staticmethod(print), classmethod(print), object(), type, type(print), type(int), ...,
     NotImplemented, "text".format, str.format, "x".join, [].append, (1).__add__, Plain.prop, Plain.cm, lambda: 0,

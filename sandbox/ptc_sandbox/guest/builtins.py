@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from ptc_sandbox.guest import policy_errors, policy_tree
+from ptc_sandbox.guest import policy_tree
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.facades import build, classes, copying, table, zones
 from ptc_sandbox.guest.facades.module import Facade, offered

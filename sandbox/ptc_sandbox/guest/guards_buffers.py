@@ -48,8 +48,8 @@ def guard_buffers() -> None:
         real(self, key, value)
 
     class Assigns:
-        __setitem__: Any = lambda self, key, value: None  # noqa: E731
-        __delitem__: Any = lambda self, key: None  # noqa: E731
+        __setitem__: Any = lambda self, key, value: None
+        __delitem__: Any = lambda self, key: None
 
     (contents,) = gc.get_referents(bytearray.__dict__)
     contents["__setitem__"] = __setitem__

@@ -7,7 +7,6 @@ closed list of library types by the methods of their types, and nothing else is 
 
 from __future__ import annotations
 
-import array
 import collections
 import copy
 import datetime
@@ -71,7 +70,7 @@ _ITSELF: Final = (type, enum.Enum, Facade, datetime.tzinfo, typing._GenericAlias
 _BY_THEIR_TYPE: Final = (
     *(collections.deque, collections.defaultdict, collections.OrderedDict, collections.Counter),
     *(collections.ChainMap, collections.UserDict, collections.UserList, collections.UserString),
-    *(types.SimpleNamespace, random.Random, io.StringIO, io.BytesIO, array.array, functools.partial),
+    *(types.SimpleNamespace, random.Random, io.StringIO, io.BytesIO, functools.partial),
     *(set, frozenset, bytearray, tuple, dict, list, BaseException, decimal.Context),
     *(statistics.NormalDist, string.Template, textwrap.TextWrapper, time.struct_time),
 )

@@ -13,7 +13,6 @@ from typing import Final
 _NAMES: Final[dict[str, str]] = {
     "__future__": "annotations division print_function unicode_literals absolute_import generator_stop",
     "abc": "ABC ABCMeta abstractmethod abstractclassmethod abstractproperty abstractstaticmethod",
-    "array": "array typecodes ArrayType",
     "base64": """
         b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode b85decode
         b85encode a85decode a85encode decodebytes encodebytes standard_b64decode standard_b64encode
@@ -212,6 +211,8 @@ _INSTEAD: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("inspect", "gc", "dis", "ast", "code"), "Programs cannot look into the interpreter."),
     **dict.fromkeys(("logging", "warnings"), "Use print()."),
+    "array": "Use a list, or struct for bytes.",
+    "weakref": "Programs are short: keep the object itself.",
 }
 
 REFUSED_MEMBERS: Final[dict[str, dict[str, str]]] = {
