@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         SandboxClosed,
         SandboxError,
     )
-    from ptc_sandbox.execution import Blocked, CallCancelled, CallRequested, Ended, Execution
+    from ptc_sandbox.events import Blocked, CallCancelled, CallForged, CallRequested, Ended
+    from ptc_sandbox.execution import Execution
     from ptc_sandbox.journal import Journal, JournalHeader
     from ptc_sandbox.limits import Limits
     from ptc_sandbox.result import ProgramCall, ProgramError, ProgramResult
@@ -39,7 +40,8 @@ _HOMES = {
         "SandboxClosed",
         "SandboxError",
     ),
-    "execution": ("Blocked", "CallCancelled", "CallRequested", "Ended", "Execution"),
+    "events": ("Blocked", "CallCancelled", "CallForged", "CallRequested", "Ended"),
+    "execution": ("Execution",),
     "journal": ("Journal", "JournalHeader"),
     "limits": ("Limits",),
     "result": ("ProgramCall", "ProgramError", "ProgramResult"),
@@ -51,6 +53,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Blocked",
     "CallCancelled",
+    "CallForged",
     "CallRequested",
     "CodeAct",
     "Confinement",

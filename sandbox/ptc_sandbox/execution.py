@@ -1,6 +1,6 @@
 """One program under way: the driver between a child's channel and whoever answers its calls.
 
-It moves bytes, keeps the journal, replays a recorded one, watches the clock and the caps, and says how the
+It keeps the journal, replays a recorded one, watches the clock and the caps, and says how the
 program ended, on evidence. It neither looks tools up nor runs them.
 """
 
@@ -10,11 +10,19 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from ptc_sandbox import ending
 from ptc_sandbox.errors import ConfinementUnavailable, ProtocolViolation
+from ptc_sandbox.events import (
+    Blocked,
+    CallCancelled,
+    CallForged,
+    CallRequested,
+    ChangeRefused,
+    Ended,
+    ProgramEvent,
+)
 from ptc_sandbox.forkserver import Child, Exit
 from ptc_sandbox.journal import (
     Answer,
@@ -23,13 +31,13 @@ from ptc_sandbox.journal import (
     CallMade,
     Entry,
     Journal,
-    JournalHeader,
     Ticked,
 )
 from ptc_sandbox.limits import Limits
+from ptc_sandbox.link import UNREAD, Link
+from ptc_sandbox.program import Program
 from ptc_sandbox.replay import Replay
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
-from ptc_sandbox.stubs import Stubs
 from ptc_sandbox.wire import (
     BlockedFrame,
     CallFrame,
@@ -42,95 +50,11 @@ from ptc_sandbox.wire import (
     Wire,
     WireEvent,
 )
-from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
 from ptc_tools.outcome import Failure, Outcome
 
-_READ = 1 << 16
-"""Bytes read in one turn of the loop: a flood of small frames must not hold up everybody else."""
-_UNREAD = 64 * 1024 * 1024
-"""Bytes of answers that a child may leave unread before it is ended."""
 _REFUSALS = 100
 """Refused changes of the tools that are told one by one; a program can try for ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallRequested:
-    """The program asks for a call of a tool it was granted. It goes on when the call is answered."""
-
-    number: int
-    namespace: str | None
-    name: str
-    arguments: JsonObject
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class CallForged:
-    """The child named a tool that was not granted, which no honest guest can do. The program is ended for it.
-
-    There is nothing to answer and nothing to run: this is for the record.
-    """
-
-    number: int
-    name: str
-    arguments: JsonObject
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class CallCancelled:
-    """The program no longer waits for a call; its answer would be dropped."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """The program can do nothing until one of `pending` is answered (or `next_timer` seconds have passed)."""
-
-    pending: tuple[int, ...]
-    next_timer: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRefused:
-    """The program called `add_tools` or `remove_tools` and was refused; it goes on."""
-
-    name: str
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The program is over and its process is gone or dying."""
-
-    result: ProgramResult
-
-
-ProgramEvent: TypeAlias = CallRequested | CallForged | CallCancelled | Blocked | ChangeRefused | Ended
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What is to be run: everything that goes into a `start` frame."""
-
-    code: str
-    stubs: Stubs
-    header: JournalHeader
-    language_wall: bool = True
-
-    def start_frame(self, limits: Limits) -> JsonObject:
-        return {
-            "code": self.code,
-            "tools": self.stubs.wire,
-            "seed": self.header.seed,
-            "epoch_us": self.header.epoch_us,
-            "language_wall": self.language_wall,
-            "argument_bytes": limits.argument_bytes,
-            "result_bytes": limits.result_bytes,
-            "values": limits.values - 16,  # the frame around a value has some of its own
-        }
 
 
 class Execution:
@@ -145,20 +69,23 @@ class Execution:
         recorded: tuple[Entry, ...] = (),
         sink: Callable[[Execution, ProgramEvent], None] | None = None,
         on_end: Callable[[], None] | None = None,
+        entries: list[Entry] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._child = child
         self._program = program
         self._limits = limits
         self._wire = Wire(limits)
+        self._link = Link(
+            child.channel, on_data=self._on_data, on_closed=self._on_closed, on_backlog=self._on_backlog
+        )
         self._granted = program.stubs
         self._replay = Replay(recorded)
-        self._entries: list[Entry] = []
+        self._entries: list[Entry] = [] if entries is None else entries
         self._events: deque[ProgramEvent] = deque()
         self._event_waiter: asyncio.Future[None] | None = None
         self._give = sink
         self._on_end = on_end
-        self._unsent = bytearray()
         self._output: list[str] = []
         self._waiting: dict[int, CallRequested] = {}
         self._answered: set[int] = set()
@@ -174,8 +101,7 @@ class Execution:
     def begin(self) -> None:
         """Give the program to its child. Separate from making it: the first events come at once."""
         self._deadline = self._loop.call_later(self._limits.wall_seconds, self._out_of_time)
-        self._loop.add_reader(self._child.channel, self._on_readable)
-        self._on_readable()
+        self._link.open()
 
     # -- for whoever answers -------------------------------------------------------------------------
 
@@ -240,16 +166,7 @@ class Execution:
 
     # -- bytes ---------------------------------------------------------------------------------------
 
-    def _on_readable(self) -> None:
-        try:
-            data = self._child.channel.recv(_READ)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._on_closed()
-            return
+    def _on_data(self, data: bytes) -> None:
         try:
             for event in self._wire.receive(data):
                 if self._ended:
@@ -258,34 +175,8 @@ class Execution:
         except ProtocolViolation as violation:
             self.kill("killed:protocol", violation.message)
 
-    def _write(self, data: bytes) -> None:
-        if self._unsent:
-            self._unsent += data
-            if len(self._unsent) > _UNREAD:
-                self.kill(
-                    "killed:protocol", f"the program leaves more than {_UNREAD} bytes of answers unread"
-                )
-            return
-        try:
-            sent = self._child.channel.send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            return  # the child is gone; the reader will see it
-        if sent < len(data):
-            self._unsent += data[sent:]
-            self._loop.add_writer(self._child.channel, self._on_writable)
-
-    def _on_writable(self) -> None:
-        try:
-            sent = self._child.channel.send(self._unsent)
-        except BlockingIOError:
-            return
-        except OSError:
-            sent = len(self._unsent)
-        del self._unsent[:sent]
-        if not self._unsent:
-            self._loop.remove_writer(self._child.channel)
+    def _on_backlog(self) -> None:
+        self.kill("killed:protocol", f"the program leaves more than {UNREAD} bytes of answers unread")
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -310,7 +201,7 @@ class Execution:
                 if self._refusals <= _REFUSALS:
                     self._sink(ChangeRefused(name, line))
             case Ready():
-                self._write(self._wire.start(self._program.start_frame(self._limits)))
+                self._link.write(self._wire.start(self._program.start_frame(self._limits)))
                 if self._replay.active:
                     self._replay_told()  # a program may have slept before its first call
             case Unconfined(layer, reason):
@@ -389,7 +280,7 @@ class Execution:
         self._entries.append(entry)
         self._clock_us = entry.clock_us
         self._asleep = False
-        self._write(self._wire.tick(entry.clock_us))
+        self._link.write(self._wire.tick(entry.clock_us))
 
     def _send_answer(self, entry: CallAnswered) -> None:
         try:
@@ -406,7 +297,7 @@ class Execution:
         self._entries.append(entry)
         self._clock_us = entry.clock_us
         self._asleep = False
-        self._write(data)
+        self._link.write(data)
 
     # -- replay --------------------------------------------------------------------------------------
 
@@ -455,7 +346,6 @@ class Execution:
 
     def _on_closed(self) -> None:
         """The child went without a word: its wait status says why."""
-        self._loop.remove_reader(self._child.channel)
         self._child.exited.add_done_callback(self._on_exit)
 
     def _on_exit(self, exited: asyncio.Future[Exit]) -> None:
@@ -503,9 +393,7 @@ class Execution:
             self._deadline.cancel()
         if self._tick:
             self._tick.cancel()
-        self._loop.remove_reader(self._child.channel)
-        if self._unsent:
-            self._loop.remove_writer(self._child.channel)
+        self._link.close()
         self._child.close()
         if self._on_end:
             self._on_end()

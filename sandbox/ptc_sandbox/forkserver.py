@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -65,13 +66,10 @@ class Child:
         self._rehearsed = False
 
     def alive(self) -> bool:
-        """Whether it still waits: the kernel closes the channel of a process that has ended, at once."""
-        try:
-            return self.channel.recv(1, socket.MSG_PEEK) != b""
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        """Whether it still waits; a pidfd tells at once, before the server has reaped the process."""
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return not poll.poll(0)
 
     def rehearse(self) -> None:
         """Let a child that waits take the page faults of a first run ahead of its program.

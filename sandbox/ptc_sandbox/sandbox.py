@@ -17,10 +17,12 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from ptc_sandbox import ending
 from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import SandboxClosed
-from ptc_sandbox.execution import Execution, Program, ProgramEvent
-from ptc_sandbox.journal import Journal, JournalHeader, digest
+from ptc_sandbox.events import ProgramEvent
+from ptc_sandbox.execution import Execution
+from ptc_sandbox.journal import Entry, Journal, JournalHeader, digest
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.pool import Pool
+from ptc_sandbox.program import Program
 from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.serving import Serving
@@ -92,13 +94,15 @@ class Sandbox:
         caller_id: str | None = None,
         journal: Journal | None = None,
         header: JournalHeader | None = None,
+        keep: Callable[[JournalHeader], list[Entry]] | None = None,
     ) -> ProgramResult:
         """Run `code` with `tools` and say how it ended.
 
         Plain functions become tools that programs may call; a `Tool` must allow programmatic callers.
         `invoke` is the path that calls take (an `Invoker` of these tools unless given), `caller_id` names
         the program in them, `recorder` is told of the program's start and end. `journal` resumes an earlier
-        run by replay, `header` pins seed and clock.
+        run by replay, `header` pins seed and clock. `keep` is given the journal's header before the program
+        starts, and gives the list that its entries are appended to as they happen.
 
         Raises ConfinementUnavailable, SandboxClosed, SandboxBroken, ReplayDiverged, ReplayIncompatible; what
         the program did wrong is in the result.
@@ -110,11 +114,12 @@ class Sandbox:
         serving = Serving(path, catalog, recording, self.limits.calls_in_flight)
         program = self._program(code, stubs, journal, header, "real")
         context.programs.open(recording.caller_id)
+        entries = None if keep is None else keep(program.header)
         try:
             await recording.started(code, program.header, self.limits, self.confinement.name, stubs.listed)
             result = ending.of_source(program.code, program.header, self.limits)
             if result is None:
-                result = await serving.until_end(await self._execute(program, journal, serving.on_event))
+                result = await serving.until_end(await self._execute(program, journal, serving.on_event, entries))
             await recording.finished(result)
             return result
         finally:
@@ -189,6 +194,7 @@ class Sandbox:
         program: Program,
         journal: Journal | None,
         sink: Callable[[Execution, ProgramEvent], None] | None,
+        entries: list[Entry] | None = None,
     ) -> Execution:
         pool = self._open_pool()
         child = await pool.acquire()
@@ -198,7 +204,9 @@ class Sandbox:
             pool.release(child)
 
         recorded = journal.entries if journal else ()
-        execution = Execution(child, program, self.limits, recorded=recorded, sink=sink, on_end=on_end)
+        execution = Execution(
+            child, program, self.limits, recorded=recorded, sink=sink, on_end=on_end, entries=entries
+        )
         self._running.add(execution)
         execution.begin()
         return execution

@@ -9,14 +9,8 @@ from dataclasses import replace
 from time import monotonic_ns
 from typing import TypeAlias
 
-from ptc_sandbox.execution import (
-    CallCancelled,
-    CallForged,
-    CallRequested,
-    ChangeRefused,
-    Execution,
-    ProgramEvent,
-)
+from ptc_sandbox.events import CallCancelled, CallForged, CallRequested, ChangeRefused, ProgramEvent
+from ptc_sandbox.execution import Execution
 from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramCall, ProgramResult
 from ptc_tools.call import Call, Program

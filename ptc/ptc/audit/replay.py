@@ -18,7 +18,8 @@ from ptc.audit.keys import Keyring
 from ptc.audit.query import SUCCEEDED, Filter, select
 from ptc.audit.reader import Record
 from ptc_sandbox.errors import JournalError, ReplayDiverged, ReplayIncompatible
-from ptc_sandbox.execution import CallRequested, Ended, Execution
+from ptc_sandbox.events import CallRequested, Ended
+from ptc_sandbox.execution import Execution
 from ptc_sandbox.journal import CallAnswered, CallMade, Journal
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramResult

@@ -18,7 +18,8 @@ from typing import TypeAlias
 from ptc.gateway.definitions import Definition
 from ptc.gateway.rejection import Rejected, invalid
 from ptc_sandbox.errors import ReplayIncompatible, SandboxError
-from ptc_sandbox.execution import Blocked, CallCancelled, CallForged, CallRequested, Ended, Execution
+from ptc_sandbox.events import Blocked, CallCancelled, CallForged, CallRequested, Ended
+from ptc_sandbox.execution import Execution
 from ptc_sandbox.journal import Journal, JournalHeader
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.sandbox import Sandbox
