@@ -20,6 +20,7 @@ from ptc_tools import (
     offers,
     tool,
 )
+from ptc_tools.call import JsonObject
 from ptc_tools.names import PATTERN, RESERVED, program_name
 
 
@@ -33,7 +34,7 @@ def named(name: str, namespace: str | None = None) -> Tool[..., object]:
 
 
 class TestNames:
-    @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64, "9lives", "_"])
+    @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64, "9lives", "_a"])
     def test_what_the_api_takes_is_taken(self, name: str) -> None:
         """1 to 64 letters, digits, underscores and hyphens."""
         assert named(name).contract.name == name
@@ -125,7 +126,6 @@ class TestCollisions:
             (("search", "records"), ("records_search", None)),
             (("a-b", None), ("a_b", None)),
             (("b", "a"), ("a-b", None)),
-            (("class", None), ("class_", None)),
             (("1a", None), ("tool_1a", None)),
         ],
     )
@@ -135,6 +135,32 @@ class TestCollisions:
         """A program would call one and mean the other."""
         with pytest.raises(DuplicateTool, match="program"):
             Catalog([named(*one), named(*other)])
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("class", "await", "None", "match", "type", "_", "print", "len", "open", "asyncio", "exit"),
+            *("Exception", "ToolError", "__import__", "_x_", "--"),
+        ],
+    )
+    def test_a_name_that_means_something_else_in_a_program_is_refused(self, name: str) -> None:
+        """A program could not call `class`, and could not print any more beside a tool `print`."""
+        with pytest.raises(InvalidName, match=f"tool '{name}' cannot be called by programs.* rename it"):
+            named(name)
+        definition: JsonObject = {"type": "function", "name": name, "description": "", "parameters": None}
+        with pytest.raises(InvalidName, match="cannot be called by programs"):
+            define_tool({**definition, "allowed_callers": ["programmatic"]}, look)
+        assert named(name, "records").contract.name == name
+        assert define_tool(definition, look).contract.name == name
+
+    def test_a_raw_tool_that_nobody_may_call_is_refused(self) -> None:
+        """The API answers 400 to an empty list; null stands for the default."""
+        definition: JsonObject = {"type": "function", "name": "a", "description": "", "parameters": None}
+        with pytest.raises(RegistrationError, match="allowed_callers is empty"):
+            define_tool({**definition, "allowed_callers": []}, look)
+        assert define_tool({**definition, "allowed_callers": None}, look).contract.allowed_callers == (
+            "direct",
+        )
 
     def test_tools_that_no_program_may_call_do_not_collide_in_one(self) -> None:
         """They have no name there."""

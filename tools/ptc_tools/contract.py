@@ -18,7 +18,7 @@ from ptc_tools.fingerprint import contract_fingerprint, schema_fingerprint
 from ptc_tools.frozen import freeze_object, thaw_object
 from ptc_tools.markers import sensitive_paths
 from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
-from ptc_tools.names import check_name, check_namespace
+from ptc_tools.names import check_name, check_namespace, check_program_name
 from ptc_tools.schema import check_schema
 from ptc_tools.strict import check_strict
 
@@ -110,6 +110,8 @@ class Contract:
                 f"{what}: timeout must be a positive number of seconds, got {self.timeout!r}"
             )
         self._set("allowed_callers", _check_callers(self.allowed_callers, what))
+        if "programmatic" in self.allowed_callers:
+            check_program_name(self.namespace, self.name)
         for name in ("tags", "authority"):
             words = getattr(self, name)
             if isinstance(words, str) or not all(isinstance(word, str) for word in words):

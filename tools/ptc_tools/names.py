@@ -6,6 +6,7 @@ refuses, or that means something of its own there, is refused when the tool is r
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 
@@ -45,6 +46,9 @@ _PROGRAM_NAMES = frozenset({"add_tools", "remove_tools"})
 RESERVED = _TOOL_TYPES | _PROMPT_NAMES | _PROGRAM_NAMES
 # Inside a namespace a name is qualified, so only those stay reserved that dispatch by name alone.
 RESERVED_IN_NAMESPACE = _PROGRAM_NAMES | {"tool_search", "programmatic_tool_calling", "multi_tool_use"}
+# What a program finds ready beside Python's builtins: a tool of that name would stand in its place.
+_READY = frozenset({"asyncio", "exit", "help", "quit", "ToolError", "ToolDenied", "ToolTimeout"})
+_BUILTINS = _READY | (frozenset(dir(builtins)) - {"copyright", "credits", "license", "_"})
 # The core's own prefix (extensions use their own).
 RESERVED_NAMESPACES = RESERVED | {"ptc"}
 
@@ -66,14 +70,38 @@ def check_namespace(namespace: object) -> str:
     return checked
 
 
+def check_program_name(namespace: str | None, name: str) -> None:
+    """Raise `InvalidName` if a Python program could not call a tool of this name, or would miss what it hides."""
+    identifier = _joined(namespace, name)
+    if keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier):
+        what = f"{identifier!r} is a word of the Python language"
+    elif identifier in _BUILTINS:
+        what = f"{identifier!r} is what Python itself calls something that programs use"
+    elif identifier.startswith("_") and identifier.endswith("_"):
+        what = f"{identifier!r} is a name of the kind that Python and the sandbox keep for themselves"
+    else:
+        return
+    raise InvalidName(
+        f"tool {name!r} cannot be called by programs: {what}; rename it (say {_other(identifier)!r}), put it into a"
+        " namespace, or leave 'programmatic' out of allowed_callers"
+    )
+
+
+def _other(identifier: str) -> str:
+    return f"{identifier.strip('_') or 'my'}_tool"
+
+
+def _joined(namespace: str | None, name: str) -> str:
+    return (f"{namespace}_{name}" if namespace else name).replace("-", "_")
+
+
 def program_name(namespace: str | None, name: str) -> str:
     """The Python identifier by which a local program calls the tool: `records.search` is `records_search`.
 
     Hyphens become underscores, a leading digit gets the prefix `tool_`, a Python keyword a trailing `_`.
     Two tools may come to the same identifier; `Catalog` refuses that.
     """
-    joined = f"{namespace}_{name}" if namespace else name
-    identifier = joined.replace("-", "_")
+    identifier = _joined(namespace, name)
     if identifier[:1].isdigit():
         identifier = f"tool_{identifier}"
     if keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier):

@@ -270,7 +270,7 @@ def define_tool(
         raise RegistrationError(f"only function tools run here, not {definition.get('type')!r}")
     if not callable(function):
         raise InvalidSignature(f"a tool is made from a function, not from {type(function).__name__}")
-    parameters = definition.get("parameters")
+    parameters, callers = definition.get("parameters"), definition.get("allowed_callers")
     contract = Contract(
         name=cast("str", definition.get("name")),
         description=cast("str", definition.get("description") or ""),
@@ -278,7 +278,7 @@ def define_tool(
             {"type": "object", "properties": {}} if parameters is None else cast("JsonObject", parameters)
         ),
         output_schema=cast("JsonObject | None", definition.get("output_schema")),
-        allowed_callers=cast("tuple[CallerKind, ...]", definition.get("allowed_callers") or ("direct",)),
+        allowed_callers=cast("tuple[CallerKind, ...]", ("direct",) if callers is None else callers),
         strict=definition.get("strict") is True,
         defer_loading=definition.get("defer_loading") is True,
         definition={"type": "function", **definition},
