@@ -410,3 +410,74 @@ async def test_another_key_is_recorded(tmp_path: Path) -> None:
     log = read(path)[0]["log"]
     report = verify(path, verifier_keys=[verifier_key(log, key) for key in ring.of("signing")])
     assert report.verdict == "intact"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_reader_sees_every_record_of_a_log_that_is_rotated(tmp_path: Path, form: str) -> None:
+    """Operators look at live logs: what was durable when they looked is in what they see, in its order."""
+    import threading
+
+    from ptc.audit.reader import records
+
+    path = tmp_path / f"a.{form}"
+    done = threading.Event()
+    written = [0]
+
+    async def write() -> None:
+        size = 4096 if form == "jsonl" else 32_768
+        async with open_log(
+            path, rotate=Rotation(bytes=size), sync="none", checkpoints=Checkpoints(records=50)
+        ) as log:
+            for number in range(1500):
+                await record_call(log, number)
+                written[0] = number + 1
+
+    def run() -> None:
+        asyncio.run(write())
+        done.set()
+
+    writer = threading.Thread(target=run)
+    writer.start()
+    looked = 0
+    while not done.is_set():
+        least = written[0]
+        if not least:
+            continue
+        seqs = [record["seq"] for record in records(path)]
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert len(seqs) >= 2 * least
+        looked += 1
+    writer.join()
+    assert looked
+    assert form == "db" or len(segments(path)) > 3
+    assert check_all(path).verdict == "intact"
+
+
+async def test_a_reader_of_a_database_does_not_stop_the_log(tmp_path: Path) -> None:
+    """Somebody who reads for long keeps the file from being put aside, and nothing else."""
+    path = tmp_path / "a.db"
+    async with open_log(path, rotate=Rotation(bytes=16_384)) as log:
+        await record_call(log, 0)
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT count(*) FROM records").fetchone()[0] == 3
+            for number in range(1, 60):
+                await record_call(log, number)
+            assert log.blocked is None
+    assert check_all(path).verdict == "intact"
+    open_log(path).close()
+    assert check_all(path).verdict == "intact"
+
+
+async def test_a_part_of_the_log_is_never_overwritten(tmp_path: Path) -> None:
+    """A file has the name that rotation wants: it stays as it is, and the log goes on where it is."""
+    path = tmp_path / "a.jsonl"
+    precious = tmp_path / f"a.{1:012d}.jsonl"
+    async with open_log(path, rotate=Rotation(bytes=4096)) as log:
+        precious.write_text("precious")
+        for number in range(30):
+            await record_call(log, number)
+        assert log.blocked is None
+    assert precious.read_text() == "precious"
+    assert [record["seq"] for record in read(path)] == list(range(1, len(raw_lines(path)) + 1))
+    assert len(raw_lines(path)) > 60

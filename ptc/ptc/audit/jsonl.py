@@ -17,7 +17,7 @@ from typing import Final
 from ptc.audit.errors import AuditCorrupt
 from ptc.audit.files import Files
 from ptc.audit.lines import Entry
-from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, segments, set_aside
+from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, refuse_to_overwrite, segments, set_aside
 from ptc_tools.command_line import ptc_command
 
 _BLOCK: Final = 1 << 16
@@ -56,7 +56,7 @@ class JsonLines:
         data = b"".join([entry.line + b"\n" for entry in entries])
         try:
             if self._fd < 0:
-                self._fd = self._files.open(self._path, durable=self._durable)
+                self._begin_file()
             if self._torn:
                 self._cut_back()
             if meanwhile is not None:
@@ -75,16 +75,13 @@ class JsonLines:
     def size(self) -> int:
         return self._size
 
-    def rotate(self, first_seq: int) -> str:
+    def rotate(self, first_seq: int) -> str | None:
         aside = set_aside(self._path, first_seq)
+        refuse_to_overwrite(aside)
         self._files.datasync(self._fd)
         self._files.rename(self._path, aside)
-        self._files.close(self._fd)
-        self._fd, self._size = -1, 0
-        self._fd = self._files.open(
-            self._path, durable=self._durable
-        )  # if this fails, the next append tries it again
-        self._files.sync_directory(self._path.parent)
+        fd, self._fd, self._size = self._fd, -1, 0  # the next record opens the next file
+        self._files.close(fd)
         return aside.name
 
     def release_reserve(self) -> None:
@@ -120,6 +117,17 @@ class JsonLines:
         head = _parse(file_first or tail[-1], self._path)
         opened_seq = head["seq"] if file_first else head["seq"] + 1
         return End(tail[-1], tuple(tail), opened_seq, head["at"], cut)
+
+    def _begin_file(self) -> None:
+        fd = self._files.open(self._path, durable=self._durable)
+        try:
+            self._files.sync_directory(
+                self._path.parent
+            )  # else a synced record may be in a file without a name
+        except OSError:
+            self._files.close(fd)
+            raise
+        self._fd = fd
 
     def _write(self, data: bytes) -> None:
         written = self._files.write(self._fd, data)

@@ -6,10 +6,12 @@ due; it never sees content, and never delays a record by more than one of its ow
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ptc.audit.anchors import Anchor, publish
 from ptc.audit.errors import InvalidAuditConfig
@@ -21,6 +23,12 @@ from ptc.audit.writer import DraftMaker, Place
 from ptc_tools.call import JsonValue
 
 Reason: TypeAlias = Literal["records", "time", "rotated", "closed", "asked"]
+
+
+_PATIENCE: Final = 1.0
+_MOST_PATIENCE: Final = 600.0
+"""Seconds until rotation is tried again after it could not be done, the first time and at most."""
+_logger: Final = logging.getLogger("ptc.audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ class Keeper:
         self._clock = clock
         self._last_checkpoint = time.monotonic()
         self._rotating = False
+        self._not_before = 0.0
+        self._patience = _PATIENCE
         self._unpublished: list[str] = []
         self._asked = False
         self.anchor_failures = 0
@@ -104,7 +114,7 @@ class Keeper:
         if self._rotating:
             self._rotating = False
             return self._rotate(store, place)
-        if place.seq >= self._file_first_seq and (self._too_big(store) or self._too_old()):
+        if self._should_rotate(store, place):
             counted = self._take_counted()
             if counted is not None:
                 return counted
@@ -115,10 +125,24 @@ class Keeper:
             return None
         return self._take_counted() or self.checkpoint(reason)
 
-    def _rotate(self, store: Store, place: Place) -> Draft:
+    def _should_rotate(self, store: Store, place: Place) -> bool:
+        if place.seq < self._file_first_seq or time.monotonic() < self._not_before:
+            return False
+        return self._too_big(store) or self._too_old()
+
+    def _rotate(self, store: Store, place: Place) -> Draft | None:
         reason = "size" if self._too_big(store) else "age"
         records = place.seq - self._file_first_seq + 1
-        file = store.rotate(self._file_first_seq)
+        try:
+            file = store.rotate(self._file_first_seq)
+        except (OSError, sqlite3.Error) as error:
+            _logger.warning("the audit log could not be rotated (%s) and goes on in its file", error)
+            file = None
+        if file is None:
+            self._not_before = time.monotonic() + self._patience
+            self._patience = min(2 * self._patience, _MOST_PATIENCE)
+            return None
+        self._not_before, self._patience = 0.0, _PATIENCE
         self._file_first_seq = place.seq + 1
         self._file_opened_us = self._clock()
         return self._make("audit.rotated", {"file": file, "records": records, "reason": reason})
@@ -127,7 +151,7 @@ class Keeper:
         due = self._last_checkpoint + self._checkpoints.seconds
         if self._rotation.seconds is not None:
             left = self._rotation.seconds - (self._clock() - self._file_opened_us) / 1_000_000
-            due = min(due, time.monotonic() + max(left, 0.05))
+            due = min(due, max(time.monotonic() + max(left, 0.05), self._not_before))
         if self._asked or self._since >= self._checkpoints.records:
             return 0.0
         return due

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 VERSION: Final = 1
 GENESIS: Final = "0" * 64
@@ -28,12 +28,17 @@ class Columns(NamedTuple):
     arguments: str | None = None
 
 
+Statement: TypeAlias = "tuple[str, tuple[object, ...]]"
+"""SQL and its values: what a run store in the log's own file adds in the transaction of a record."""
+
+
 class Draft(NamedTuple):
     """A record without its place: everything before `prev`, everything after `seq`, and its columns."""
 
     head: str
     tail: str
     columns: Columns
+    also: tuple[Statement, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -43,6 +48,7 @@ class Entry(NamedTuple):
     line: bytes
     leaf: bytes
     columns: Columns
+    also: tuple[Statement, ...] = ()
 
 
 @dataclass(slots=True)
@@ -95,7 +101,7 @@ def draft(log: str, columns: Columns, parts: Parts) -> Draft:
 def place(record: Draft, seq: int, prev: str) -> Entry:
     """The line at its place, and the hash that the next record carries as `prev`."""
     line = f'{record.head},"prev":"{prev}","seq":{seq}{record.tail}'.encode()
-    return Entry(seq, line, leaf_hash(line), record.columns)
+    return Entry(seq, line, leaf_hash(line), record.columns, record.also)
 
 
 def leaf_hash(line: bytes) -> bytes:

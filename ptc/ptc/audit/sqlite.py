@@ -7,6 +7,7 @@ once for every row. Nothing is ever updated or deleted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from typing import Final
 
 from ptc.audit.errors import AuditCorrupt
 from ptc.audit.lines import Entry
-from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, segments, set_aside
+from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, refuse_to_overwrite, segments, set_aside
 from ptc_tools.command_line import ptc_command
 
 APPLICATION_ID: Final = 0x50544341
@@ -29,6 +30,7 @@ CREATE INDEX records_run ON records (run, seq) WHERE run IS NOT NULL;
 CREATE INDEX records_checkpoint ON records (seq) WHERE type = 'audit.checkpoint';
 """
 _ROWS: Final = 64
+_BUSY_MS: Final = 5_000
 
 
 class SqliteStore:
@@ -65,14 +67,20 @@ class SqliteStore:
     ) -> None:
         if meanwhile is not None:
             meanwhile()
-        db = self._connection()
         try:
-            if len(entries) <= _ROWS:
+            db = self._connection()
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise StoreFailed("EIO", f"{self._path}: {error}") from error
+        try:
+            others = [statement for entry in entries for statement in entry.also]
+            if len(entries) <= _ROWS and not others:
                 self._insert(db, entries)
             else:
                 db.execute("BEGIN IMMEDIATE")
                 for start in range(0, len(entries), _ROWS):
                     self._insert(db, entries[start : start + _ROWS])
+                for statement, values in others:
+                    db.execute(statement, values)
                 db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             if db.in_transaction:
@@ -84,16 +92,28 @@ class SqliteStore:
     def size(self) -> int:
         return self._size
 
-    def rotate(self, first_seq: int) -> str:
+    def rotate(self, first_seq: int) -> str | None:
         aside = set_aside(self._path, first_seq)
+        refuse_to_overwrite(aside)
         db = self._connection()
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        db.execute("PRAGMA journal_mode=DELETE").fetchall()  # the completed file stands alone
+        db.execute("PRAGMA busy_timeout=0")
+        try:
+            (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                return None  # somebody reads: not everything is in the one file that is to stand alone
+            with contextlib.suppress(sqlite3.OperationalError):  # somebody has it open: then it stays WAL
+                db.execute("PRAGMA journal_mode=DELETE").fetchall()
+        finally:
+            db.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         db.close()
         self._db = None
         os.rename(self._path, aside)
-        self._connect()
-        self._sync_directory()
+        for suffix in (
+            "-wal",
+            "-shm",
+        ):  # empty, and open in a reader: it must not be taken for the next file's
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(f"{self._path}{suffix}", f"{aside}{suffix}")
         return aside.name
 
     def release_reserve(self) -> None:
@@ -117,7 +137,9 @@ class SqliteStore:
     def _connect(self) -> None:
         # SQLite gives its -wal and -shm the mode of the database: made here, for the owner alone.
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        db = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000
+        )
         self._db = db
         db.execute("PRAGMA journal_mode=WAL").fetchall()
         db.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")

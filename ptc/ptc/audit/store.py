@@ -6,6 +6,7 @@ signs nothing and never changes a record that is in place.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Sequence
@@ -50,8 +51,11 @@ class Store(Protocol):
     def size(self) -> int:
         """Bytes in the current file."""
 
-    def rotate(self, first_seq: int) -> str:
-        """Puts the current file aside and begins an empty one; gives the name of the file put aside."""
+    def rotate(self, first_seq: int) -> str | None:
+        """Puts the current file aside, so that the next record begins another; the name of the file put aside.
+
+        None where that cannot be done just now, and nothing has changed.
+        """
 
     def release_reserve(self) -> None:
         """Frees the space kept for saying that there is no space."""
@@ -132,6 +136,12 @@ def suffix_kind(path: Path) -> Literal["jsonl", "sqlite"]:
 def set_aside(path: Path, first_seq: int) -> Path:
     """The name of a completed file: `audit.jsonl` becomes `audit.000000000001.jsonl`, by its first record."""
     return path.with_name(f"{path.stem}.{first_seq:012d}{path.suffix}")
+
+
+def refuse_to_overwrite(aside: Path) -> None:
+    """Renaming replaces what is there without a word: a part of a log must not end like that."""
+    if aside.exists():
+        raise FileExistsError(errno.EEXIST, "a part of the log has that name already", str(aside))
 
 
 def segments(path: Path) -> list[Path]:
