@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from ptc_tools import (
     Denied,
     Idempotency,
     InvalidJson,
+    InvalidSchema,
     Reconciliation,
     RegistrationError,
     RequireAuthority,
@@ -357,12 +359,69 @@ def test_a_typed_tools_wire_form_says_that_an_error_may_come() -> None:
         return 1
 
     wire = stock.contract.wire()
-    result, error = wire["output_schema"]["anyOf"]  # type: ignore[index, call-overload]
-    assert result == {"type": "integer"}
+    told: Any = wire["output_schema"]
+    result, error = told["anyOf"]
+    assert result["properties"] == {"result": {"type": "integer"}}
     assert error["required"] == ["error"]
-    assert stock.contract.wire(errors_in_schema=False)["output_schema"] == {"type": "integer"}
+    assert stock.contract.wire(errors_in_schema=False)["output_schema"] == result
     assert wire["allowed_callers"] == ["programmatic"]
     assert wire["strict"] is True
+
+
+OBJECTS: list[Any] = [
+    {"type": "object"},
+    {"type": ["object"]},
+    {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}},
+    {"anyOf": [{"type": "object"}, {"enum": [{}]}]},
+    {"allOf": [{"minProperties": 1}, {"type": "object"}]},
+]
+OTHERS: list[Any] = [
+    {},
+    {"type": "integer"},
+    {"type": ["object", "null"]},
+    {"properties": {"a": {}}},
+    {"anyOf": [{"type": "object"}, {"type": "null"}]},
+    {"enum": [{}, 1]},
+    {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
+]
+
+
+def _made(schema: Any, callers: Any = ("direct", "programmatic")) -> Contract:
+    return Contract(name="t", parameters={"type": "object"}, strict=False, output_schema=schema,
+                    allowed_callers=callers)  # fmt: skip
+
+
+def _raw(schema: Any, callers: Any = ("programmatic",)) -> Contract:
+    definition: Any = {"name": "t", "parameters": {"type": "object"}, "output_schema": schema}
+    return define_tool({**definition, "allowed_callers": list(callers)}, lambda: 1).contract
+
+
+@pytest.mark.parametrize("schema", OBJECTS)
+def test_a_result_that_is_an_object_goes_as_it_is(schema: Any) -> None:
+    """Rule 5 asks for an object, and this is one."""
+    assert not _made(schema).wraps_result
+    assert _made(schema).on_wire({"a": 1}) == {"a": 1}
+    _raw(schema).check_for_service()
+
+
+@pytest.mark.parametrize("schema", OTHERS)
+def test_a_result_that_may_be_no_object_stands_in_one_on_the_wire(schema: Any) -> None:
+    """Rule 5: the service answers 400 to any other output of a program's call; a raw schema cannot be changed."""
+    contract = _made(schema)
+    told: Any = contract.wire(errors_in_schema=False)["output_schema"]
+    assert (told["type"], told["required"], list(told["properties"])) == ("object", ["result"], ["result"])
+    assert contract.on_wire([1]) == {"result": [1]}
+    raw = _raw(schema)
+    assert raw.wire()["output_schema"] == schema
+    with pytest.raises(InvalidSchema, match="must describe an object"):
+        raw.check_for_service()
+
+
+@pytest.mark.parametrize("schema", OTHERS)
+def test_a_tool_that_no_program_may_call_may_give_anything(schema: Any) -> None:
+    """The wire promises nothing about its output."""
+    assert not _made(schema, ("direct",)).wraps_result
+    _raw(schema, ("direct",)).check_for_service()
 
 
 def test_definitions_stay_reachable_when_errors_join_a_schema() -> None:

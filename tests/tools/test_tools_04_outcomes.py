@@ -80,7 +80,7 @@ async def test_each_kind_of_result_has_its_own_wire_form_and_the_schema_says_so(
     assert isinstance(outcome, Success)
     assert outcome.value == VALUES[kind]
     schema = orders.contract.wire()["output_schema"]
-    Draft202012Validator(schema).validate(outcome.value)  # type: ignore[arg-type]
+    Draft202012Validator(schema).validate(orders.contract.on_wire(outcome.value))  # type: ignore[arg-type]
 
 
 def test_no_two_kinds_look_alike() -> None:

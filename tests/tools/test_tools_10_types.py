@@ -181,7 +181,7 @@ async def test_an_argument_arrives_as_its_type_and_a_result_leaves_in_its_form(
     outcome = await invoke(give, {})
     assert outcome == Success(form)
     assert loads(dumps(outcome.value)) == form
-    Draft202012Validator(give.contract.wire()["output_schema"]).validate(form)
+    Draft202012Validator(give.contract.wire()["output_schema"]).validate(give.contract.on_wire(form))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ptc_tools import (
     Denied,
     Failure,
     HostControlFlow,
+    InvalidSignature,
     Invocation,
     Invoker,
     Next,
@@ -748,3 +749,65 @@ def test_the_invoker_refuses_a_deadline_that_is_none() -> None:
     """Zero would look like a deadline and be none."""
     with pytest.raises(ValueError):
         Invoker(Catalog(), default_timeout=0)
+
+
+async def test_a_tool_called_by_its_qualified_name_is_told_apart() -> None:
+    """A model that writes `crm.find` as the name is told what to write instead."""
+
+    @tool(namespace="crm")
+    def find() -> int:
+        """Find."""
+        return 1
+
+    outcome = await Invoker([find]).invoke(Call("c", "crm.find", "{}"), RunContext("r"))
+    assert isinstance(outcome, Denied)
+    assert "its name is 'find' and its namespace 'crm'" in outcome.message
+
+
+async def test_an_empty_namespace_is_named_in_the_refusal() -> None:
+    """It is not the same as none, and the name alone would look right."""
+
+    @tool
+    def find() -> int:
+        """Find."""
+        return 1
+
+    outcome = await Invoker([find]).invoke(Call("c", "find", "{}", namespace=""), RunContext("r"))
+    assert isinstance(outcome, Denied)
+    assert "in the namespace ''" in outcome.message
+
+
+@pytest.mark.parametrize("arguments", ["{}", '{"x": 1, "y": 2}'])
+async def test_what_is_missing_or_too_much_is_said_without_a_riddle(arguments: str) -> None:
+    """The place is the arguments themselves, which needs no words."""
+
+    @tool
+    def find(x: int) -> int:
+        """Find."""
+        return x
+
+    outcome = await Invoker([find]).invoke(Call("c", "find", arguments), RunContext("r"))
+    assert isinstance(outcome, Denied)
+    assert "the value itself" not in outcome.message
+
+
+async def test_a_raw_tool_with_an_annotation_that_means_nothing_is_refused() -> None:
+    """It may be the context's, and every call would lack it."""
+
+    def odd(ctx: "NotThere") -> int:  # type: ignore[name-defined]  # noqa: F821
+        return 1
+
+    with pytest.raises(InvalidSignature, match="NotThere"):
+        define_tool({"name": "t", "parameters": {"type": "object"}}, odd)
+
+
+async def test_a_raw_tool_finds_types_that_are_defined_beside_it() -> None:
+    """As typed tools do."""
+
+    class Local:
+        pass
+
+    def fine(x: Local, ctx: ToolContext) -> int:
+        return 1
+
+    assert define_tool({"name": "t", "parameters": {"type": "object"}}, fine).takes_context == "ctx"

@@ -19,7 +19,7 @@ from ptc_tools.frozen import freeze_object, thaw_object
 from ptc_tools.markers import sensitive_paths
 from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
 from ptc_tools.names import check_name, check_namespace, check_program_name
-from ptc_tools.schema import check_schema
+from ptc_tools.schema import check_schema, resolve
 from ptc_tools.strict import check_strict
 
 Effects: TypeAlias = Literal["read", "write", "destructive"]
@@ -198,12 +198,41 @@ class Contract:
         """The schema that a call's arguments must fit."""
         return self.parameters if self.accepted is None else self.accepted
 
+    @property
+    def wraps_result(self) -> bool:
+        """Whether a result goes over the wire as `{"result": …}`: `wire()` sends a schema, and what it
+        describes is not an object, as every answer to a program's call has to be (wire.md, rule 5)."""
+        schema = self.output_schema
+        if schema is None or self.definition is not None or "programmatic" not in self.allowed_callers:
+            return False
+        return not describes_object(schema)
+
+    def check_for_service(self) -> None:
+        """Raises `InvalidSchema` for a raw definition that a service with programs would take and then choke on.
+
+        What it promises programs is no object, every answer to one has to be, and it goes unchanged. Local
+        programs may call it all the same. A runner asks when the tool is registered with it.
+        """
+        schema = self.output_schema
+        if self.definition is None or schema is None or "programmatic" not in self.allowed_callers:
+            return
+        if not describes_object(schema):
+            raise InvalidSchema(
+                f"tool {self.qualified_name!r}: output_schema must describe an object: a hosted program's call is "
+                'answered by one, and a raw definition goes unchanged. Say "type": "object" (with the result as a '
+                "property) and return that, or make the tool from a typed function, whose result is wrapped"
+            )
+
+    def on_wire(self, value: JsonValue) -> JsonValue:
+        """A result as it goes over the wire where `wire()` was sent: see `wraps_result`."""
+        return {"result": value} if self.wraps_result else value
+
     def wire(self, errors_in_schema: bool = True) -> JsonObject:
         """A fresh function-tool definition for the Responses API, without the namespace around it.
 
         With `errors_in_schema` the output schema of a tool that programs may call says `anyOf` the result or
-        an error object, since a program is given one or the other (wire.md, rule 5). A raw definition goes as
-        it came.
+        an error object, since a program is given one or the other (wire.md, rule 5). A result that is not an
+        object stands in one, see `wraps_result`. A raw definition goes as it came.
         """
         if self.definition is not None:
             return thaw_object(self.definition)
@@ -214,6 +243,8 @@ class Contract:
         wire["strict"] = self.strict
         if self.output_schema is not None and "programmatic" in self.allowed_callers:
             output = thaw_object(self.output_schema)
+            if self.wraps_result:
+                output = in_result(output)
             wire["output_schema"] = with_errors(output) if errors_in_schema else output
         if self.allowed_callers != ("direct",):
             wire["allowed_callers"] = list(self.allowed_callers)
@@ -225,11 +256,61 @@ class Contract:
 def with_errors(output: JsonObject) -> JsonObject:
     """The schema of a result or of the error object that stands for one. Definitions move to the root."""
     output = dict(output)
-    schema: JsonObject = {"anyOf": [output, thaw_object(ERROR_SCHEMA)]}
+    return _rooted({"anyOf": [output, thaw_object(ERROR_SCHEMA)]}, output)
+
+
+def in_result(output: JsonObject) -> JsonObject:
+    """The schema of `{"result": …}` with such a result in it. Definitions move to the root."""
+    output = dict(output)
+    properties: JsonObject = {"result": output}
+    return _rooted(
+        {
+            "type": "object",
+            "properties": properties,
+            "required": ["result"],
+            "additionalProperties": False,
+        },
+        output,
+    )
+
+
+def _rooted(schema: JsonObject, inner: JsonObject) -> JsonObject:
     for keyword in ("$schema", "$defs", "definitions"):
-        if keyword in output:
-            schema[keyword] = output.pop(keyword)
+        if keyword in inner:
+            schema[keyword] = inner.pop(keyword)
     return schema
+
+
+def describes_object(schema: JsonObject) -> bool:
+    """Whether all that fits the schema is sure to be a JSON object."""
+    return _only_objects(schema, schema, ())
+
+
+def _only_objects(schema: JsonValue, root: JsonObject, seen: tuple[str, ...]) -> bool:
+    if not isinstance(schema, Mapping):
+        return False
+    kind, reference = schema.get("type"), schema.get("$ref")
+    if kind == "object" or (isinstance(kind, list | tuple) and set(kind) == {"object"}):
+        return True
+    if isinstance(reference, str) and reference not in seen:
+        try:
+            target = resolve(root, reference)
+        except InvalidSchema:  # by an anchor, say
+            target = None
+        if _only_objects(target, root, (*seen, reference)):
+            return True
+    if "const" in schema or "enum" in schema:
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return isinstance(values, list | tuple) and all(isinstance(value, Mapping) for value in values)
+    for keyword, enough in (("anyOf", all), ("oneOf", all), ("allOf", any)):
+        members = schema.get(keyword)
+        if (
+            isinstance(members, list | tuple)
+            and members
+            and enough(_only_objects(each, root, seen) for each in members)
+        ):
+            return True
+    return False
 
 
 def _as_it_is(schema: JsonObject, what: str) -> JsonObject:

@@ -19,13 +19,32 @@ def unknown_tool(catalog: Catalog, call: Call) -> Denied:
         tool.contract.qualified_name for tool in catalog if call.caller.kind in tool.contract.allowed_callers
     ]
     asked = str(call.qualified_name)
+    split = _named_with_its_namespace(catalog, call)
+    if split is not None:
+        return split
     near = difflib.get_close_matches(asked[:200], names, n=3, cutoff=0.6)
     shown = f"no tool is called {safe_text(asked)[:130]!r}"
+    if call.namespace == "":  # not the same as none, and not to be seen in the qualified name
+        shown += " in the namespace '' (leave the namespace out where there is none)"
     if near:
         return Denied("unknown_tool", f"{shown}; did you mean {' or '.join(near)}?")
     if 0 < len(names) <= _LISTED:
         return Denied("unknown_tool", f"{shown}; there are: {', '.join(names)}")
     return Denied("unknown_tool", f"{shown}; {len(names)} other tools may be called")
+
+
+def _named_with_its_namespace(catalog: Catalog, call: Call) -> Denied | None:
+    """A call of `crm.search` by its qualified name, which is for people: say how it is called."""
+    if not isinstance(call.name, str):
+        return None
+    namespace, dot, name = call.name.partition(".")
+    found = catalog.resolve(namespace, name) if dot and call.namespace is None else None
+    if found is None or call.caller.kind not in found.contract.allowed_callers:
+        return None
+    return Denied(
+        "unknown_tool",
+        f"no tool is called {call.name!r} by its name alone: its name is {name!r} and its namespace {namespace!r}",
+    )
 
 
 def caller_not_allowed(contract: Contract, caller: Caller) -> Denied:

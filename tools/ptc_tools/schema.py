@@ -128,8 +128,8 @@ class SchemaValidator:
         """What does not fit, by path, quoting no value: results may hold what no model should see."""
         found = []
         for error in self._validator().iter_errors(value):
-            where = ".".join(str(step) for step in error.instance_path) or "the value itself"
-            found.append(f"{where[:100]}: {error.message}")
+            where = ".".join(str(step) for step in error.instance_path)[:100]
+            found.append(f"{where}: {error.message}" if where else error.message)
             if len(found) == _MAX_ERRORS:
                 break
         return shorten("; ".join(found)) if found else "it does not fit the schema"

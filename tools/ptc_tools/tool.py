@@ -90,6 +90,7 @@ class Tool(Generic[P, R]):
         *,
         parameters: Parameters | None = None,
         codec: Codec = PLAIN,
+        names: _Locals | None = None,
     ) -> None:
         what = f"tool {contract.qualified_name!r}"
         self.contract = contract
@@ -103,7 +104,7 @@ class Tool(Generic[P, R]):
         if parameters is not None:
             self.takes_context, self.designer = parameters.context, parameters.designer
         else:
-            self.takes_context, self.designer = _injected(contract, function, what)
+            self.takes_context, self.designer = _injected(contract, function, what, names)
         evidence = contract.idempotency
         if evidence is not None and evidence.source == "protocol" and self.takes_context is None:
             raise RegistrationError(
@@ -264,6 +265,7 @@ def define_tool(
     The definition goes over the wire unchanged. The function gets the arguments by keyword, plus the context
     where it has a parameter annotated `ToolContext`, and returns JSON. Raises `RegistrationError`.
     """
+    names = _Locals(sys._getframe(1))
     if unknown := set(options) - ContractOptions.__annotations__.keys():
         raise TypeError(f"define_tool() has no option {sorted(unknown)[0]!r}; the definition says the rest")
     if definition.get("type", "function") != "function":
@@ -284,7 +286,7 @@ def define_tool(
         definition={"type": "function", **definition},
         **_declared(options),
     )
-    return Tool(contract, function)
+    return Tool(contract, function, names=names)
 
 
 async def _off_the_loop(function: Callable[[], object]) -> object:
@@ -350,14 +352,15 @@ def _is_async(function: object) -> bool:
 
 
 def _injected(
-    contract: Contract, function: Callable[..., object], what: str
+    contract: Contract, function: Callable[..., object], what: str, names: _Locals | None
 ) -> tuple[str | None, dict[str, DesignerField]]:
     """What a raw tool's function takes that no call may give: the context and the designer's values."""
     try:
-        hints = type_hints(function, None)
         signature = inspect.signature(function)
-    except (InvalidSignature, TypeError, ValueError):
-        return None, {}  # a builtin, say: it has no annotations, and so nothing to inject
+    except (TypeError, ValueError):
+        return None, {}  # a builtin: it has no annotations, and so nothing to inject
+    # An annotation that means nothing here may be the context's: then the function would lack it in each call.
+    hints = type_hints(function, None) if names is None else names.hints(function)
     context: str | None = None
     designer: dict[str, DesignerField] = {}
     for name, parameter in signature.parameters.items():
