@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ptc._version import __version__
 
 if TYPE_CHECKING:
-    from ptc.approval import ApprovalRequest, Approve, Deny, PauseForApproval
+    from ptc.approval import ApprovalRequest, Approve, Deny, Happened, PauseForApproval
     from ptc.audit import AuditLog
     from ptc.choice import ToolChoice
     from ptc.connection import Service, connect
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ptc.limits import Limits
     from ptc.progress import CallFinished, CallStarted, RequestSent, RunEvent, RunFinished, RunStarted
     from ptc.providers.clients import azure_client, openai_client
-    from ptc.result import CallReport, ProgramReport, RunResult
+    from ptc.result import CallReport, ProgramReport, RunResult, UncertainCall
     from ptc.retry import RetryPolicy
     from ptc.runner import Runner
     from ptc.state import RunState
@@ -75,7 +75,22 @@ if TYPE_CHECKING:
     from ptc.stream import RunStream
     from ptc.streaming import ReasoningDelta, RefusalDelta, TextDelta
     from ptc.usage import Usage
-    from ptc_sandbox import CodeAct, Sandbox
+    from ptc_sandbox import (
+        CodeAct,
+        Confinement,
+        ConfinementUnavailable,
+        Journal,
+        JournalHeader,
+        ProgramError,
+        ProgramResult,
+        ReplayDiverged,
+        ReplayIncompatible,
+        Sandbox,
+        SandboxBroken,
+        SandboxClosed,
+        SandboxError,
+        SandboxLimits,
+    )
     from ptc_tools.bounds import Bounds, SearchRange
     from ptc_tools.call import Call, Direct, Program
     from ptc_tools.catalog import Catalog
@@ -122,7 +137,7 @@ if TYPE_CHECKING:
     from ptc_tools.tool import AnyTool, Tool, define_tool, tool
 
 _HOME = {
-    "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "PauseForApproval"),
+    "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "Happened", "PauseForApproval"),
     "ptc.audit": ("AuditLog",),
     "ptc.choice": ("ToolChoice",),
     "ptc.connection": ("Service", "connect"),
@@ -166,7 +181,7 @@ _HOME = {
     "ptc.limits": ("Limits",),
     "ptc.progress": ("CallFinished", "CallStarted", "RequestSent", "RunEvent", "RunFinished", "RunStarted"),
     "ptc.providers.clients": ("azure_client", "openai_client"),
-    "ptc.result": ("CallReport", "ProgramReport", "RunResult"),
+    "ptc.result": ("CallReport", "ProgramReport", "RunResult", "UncertainCall"),
     "ptc.retry": ("RetryPolicy",),
     "ptc.runner": ("Runner",),
     "ptc.state": ("RunState",),
@@ -185,7 +200,22 @@ _HOME = {
     "ptc.stream": ("RunStream",),
     "ptc.streaming": ("ReasoningDelta", "RefusalDelta", "TextDelta"),
     "ptc.usage": ("Usage",),
-    "ptc_sandbox": ("CodeAct", "Sandbox"),
+    "ptc_sandbox": (
+        "CodeAct",
+        "Confinement",
+        "ConfinementUnavailable",
+        "Journal",
+        "JournalHeader",
+        "ProgramError",
+        "ProgramResult",
+        "ReplayDiverged",
+        "ReplayIncompatible",
+        "Sandbox",
+        "SandboxBroken",
+        "SandboxClosed",
+        "SandboxError",
+        "SandboxLimits",
+    ),
     "ptc_tools.call": ("Call", "Direct", "Program"),
     "ptc_tools.catalog": ("Catalog",),
     "ptc_tools.context": ("RunContext", "ToolContext"),
@@ -253,6 +283,8 @@ __all__ = [
     "Commentary",
     "Comparison",
     "ConfigurationError",
+    "Confinement",
+    "ConfinementUnavailable",
     "Contract",
     "ContractChanged",
     "Conversation",
@@ -276,6 +308,7 @@ __all__ = [
     "Finding",
     "Finished",
     "GrantRegistered",
+    "Happened",
     "HostControlFlow",
     "Idempotency",
     "InvalidInput",
@@ -286,6 +319,8 @@ __all__ = [
     "InvalidSignature",
     "Invocation",
     "Invoker",
+    "Journal",
+    "JournalHeader",
     "LeaseLost",
     "LimitExceeded",
     "Limits",
@@ -303,9 +338,11 @@ __all__ = [
     "Policy",
     "Program",
     "ProgramClosed",
+    "ProgramError",
     "ProgramOpened",
     "ProgramPaused",
     "ProgramReport",
+    "ProgramResult",
     "ProgramsUnsupported",
     "Provenance",
     "ProviderConfig",
@@ -320,6 +357,8 @@ __all__ = [
     "Refused",
     "RegistrationError",
     "RemoteProtocolError",
+    "ReplayDiverged",
+    "ReplayIncompatible",
     "RequestLimitExceeded",
     "RequestRejected",
     "RequestSent",
@@ -346,6 +385,10 @@ __all__ = [
     "Runner",
     "SQLiteRunStore",
     "Sandbox",
+    "SandboxBroken",
+    "SandboxClosed",
+    "SandboxError",
+    "SandboxLimits",
     "SearchRange",
     "Secret",
     "Sensitive",
@@ -372,6 +415,7 @@ __all__ = [
     "UnansweredCalls",
     "Unavailable",
     "Uncertain",
+    "UncertainCall",
     "Usage",
     "__version__",
     "azure_client",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ptc_sandbox.events import Blocked, CallCancelled, CallForged, CallRequested, Ended
     from ptc_sandbox.execution import Execution
     from ptc_sandbox.journal import Journal, JournalHeader
-    from ptc_sandbox.limits import Limits
+    from ptc_sandbox.limits import Limits, SandboxLimits
     from ptc_sandbox.result import ProgramCall, ProgramError, ProgramResult
     from ptc_sandbox.sandbox import Sandbox
     from ptc_sandbox.stubs import ToolStub
@@ -43,7 +43,7 @@ _HOMES = {
     "events": ("Blocked", "CallCancelled", "CallForged", "CallRequested", "Ended"),
     "execution": ("Execution",),
     "journal": ("Journal", "JournalHeader"),
-    "limits": ("Limits",),
+    "limits": ("Limits", "SandboxLimits"),
     "result": ("ProgramCall", "ProgramError", "ProgramResult"),
     "sandbox": ("Sandbox",),
     "stubs": ("ToolStub",),
@@ -74,6 +74,7 @@ __all__ = [
     "SandboxBroken",
     "SandboxClosed",
     "SandboxError",
+    "SandboxLimits",
     "ToolStub",
     "code_tool",
 ]

@@ -64,3 +64,7 @@ class Limits:
     def frame_bytes(self) -> int:
         """The largest frame that a child may send: whatever may be in it, and the frame around it."""
         return max(self.argument_bytes, self.result_bytes, self.output_bytes, 64 * 1024) + 4096
+
+
+SandboxLimits = Limits
+"""The name in the public API `ptc`, where `Limits` bounds a run of the Responses loop."""
