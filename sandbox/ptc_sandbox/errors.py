@@ -5,6 +5,7 @@ PtcError
       ├── ConfinementUnavailable    this machine cannot enforce what was asked for; nothing was run
       ├── SandboxClosed             the sandbox was closed; make a new one
       ├── SandboxBroken             no fork server can be kept alive; running again may help
+      ├── EngineUnavailable         another engine was asked for, and its package is not installed
       ├── ProtocolViolation         a child spoke the wire wrongly (becomes `killed:protocol`)
       └── JournalError
            ├── ReplayDiverged       the program does not do again what the journal says it did
@@ -52,6 +53,13 @@ class SandboxBroken(SandboxError):
     """The fork server cannot be started or kept alive. No program was harmed; running again is safe."""
 
     code = "sandbox_broken"
+    survives = "nothing"
+
+
+class EngineUnavailable(SandboxError):
+    """An engine other than our own needs a package that is not installed. The message says how to install it."""
+
+    code = "engine_unavailable"
     survives = "nothing"
 
 

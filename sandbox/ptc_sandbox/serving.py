@@ -7,12 +7,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from time import monotonic_ns
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ptc_sandbox.events import CallCancelled, CallForged, CallRequested, ChangeRefused, ProgramEvent
-from ptc_sandbox.execution import Execution
 from ptc_sandbox.recording import Recording
-from ptc_sandbox.result import ProgramCall, ProgramResult
+from ptc_sandbox.result import ProgramCall, ProgramResult, Status
 from ptc_tools.call import Call, Program
 from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext
@@ -22,6 +21,19 @@ _GRACE_SECONDS = 5.0
 """For calls that may change something and still run when their program is over."""
 
 Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
+
+
+class Served(Protocol):
+    """What this needs of a running program: an `Execution`, or what another engine has in its place."""
+
+    ended: asyncio.Future[ProgramResult]
+
+    @property
+    def over(self) -> bool: ...
+
+    def answer(self, number: int, outcome: Outcome) -> None: ...
+
+    def kill(self, status: Status, message: str) -> None: ...
 
 
 class Serving:
@@ -40,7 +52,7 @@ class Serving:
         self._records: dict[int, ProgramCall] = {}
         self._interrupted: BaseException | None = None
 
-    def on_event(self, execution: Execution, event: ProgramEvent) -> None:
+    def on_event(self, execution: Served, event: ProgramEvent) -> None:
         """The sink of the execution: called as each event comes, never waits."""
         match event:
             case CallRequested():
@@ -61,20 +73,20 @@ class Serving:
             call.number, call_id, call.name, call.namespace, call.arguments, call.line, None, started_us, None
         )
 
-    def _begin(self, execution: Execution, call: CallRequested) -> None:
+    def _begin(self, execution: Served, call: CallRequested) -> None:
         self._free -= 1
         task = asyncio.get_running_loop().create_task(self._serve(execution, call))
         self._tasks[call.number] = task
         task.add_done_callback(lambda _: self._finished(execution, call.number))
 
-    def _finished(self, execution: Execution, number: int) -> None:
+    def _finished(self, execution: Served, number: int) -> None:
         """Whatever became of a call, also of one that was cancelled before its first step: its place is free."""
         self._free += 1
         del self._tasks[number]
         if self._queue and not execution.over:
             self._begin(execution, self._queue.popleft())
 
-    async def _serve(self, execution: Execution, call: CallRequested) -> None:
+    async def _serve(self, execution: Served, call: CallRequested) -> None:
         if execution.over:
             return  # the program ended between its call and this step: nothing starts any more
         asked = self._call(call.number)
@@ -115,7 +127,7 @@ class Serving:
         tool = self._catalog.resolve(record.namespace, record.name)
         return tool is not None and tool.contract.effects == "read"
 
-    async def until_end(self, execution: Execution) -> ProgramResult:
+    async def until_end(self, execution: Served) -> ProgramResult:
         """Wait for the end; then no call of the program is left running."""
         try:
             result = await execution.ended

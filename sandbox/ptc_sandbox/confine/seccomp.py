@@ -73,7 +73,7 @@ def _build(arch: Architecture) -> bpf.Program:
     if arch.has_x32:
         p.if_any_bit(X32_BIT, then="kill")
     p.if_greater(NEWEST_KNOWN, then="unknown")
-    _search(p, sorted(_decisions(arch).items()))
+    search(p, sorted(_decisions(arch).items()))
     _argument_checks(p)
     p.label("unknown")
     p.give(_ERRNO | errno.ENOSYS)
@@ -96,9 +96,12 @@ def _decisions(arch: Architecture) -> dict[int, str]:
     return {arch.numbers[name]: label for name, label in names.items() if name in arch.numbers}
 
 
-def _search(p: bpf.Program, decisions: list[tuple[int, str]], path: str = "n") -> None:
-    """A binary search for A. When a filter is installed the kernel runs it for every call number there is, to
-    know which are always allowed; a chain of comparisons makes that three times as slow."""
+def search(p: bpf.Program, decisions: list[tuple[int, str]], path: str = "n") -> None:
+    """A binary search for A among call numbers, with a label for each; others are refused.
+
+    When a filter is installed the kernel runs it for every call number there is, to know which are always
+    allowed; a chain of comparisons makes that three times as slow.
+    """
     if len(decisions) <= 2:
         for number, label in decisions[:-1]:
             p.if_equal(number, then=label)
@@ -107,9 +110,9 @@ def _search(p: bpf.Program, decisions: list[tuple[int, str]], path: str = "n") -
         return
     middle = len(decisions) // 2
     p.if_greater(decisions[middle - 1][0], then=f"{path}r")
-    _search(p, decisions[:middle], f"{path}l")
+    search(p, decisions[:middle], f"{path}l")
     p.label(f"{path}r")
-    _search(p, decisions[middle:], f"{path}r")
+    search(p, decisions[middle:], f"{path}r")
 
 
 def _argument_checks(p: bpf.Program) -> None:
