@@ -14,7 +14,6 @@ from ptc.cli import audit, doctor, exec, tools
 
 app = typer.Typer(
     name="ptc",
-    help="Run programs that call tools, and look at what happened.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -35,7 +34,17 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Programmatic tool calling: a model writes a program, the program calls tools."""
+    """Run programs that call tools, and look at what happened.
+
+    Use it to try a program without a model, to look at and check audit logs, to review tools before a model
+    gets them, and to see what this machine can enforce.
+
+    \b
+    Examples:
+      ptc exec program.py --tools mytools:TOOLS
+      ptc audit show audit.db
+      ptc doctor
+    """
 
 
 app.command("exec")(exec.exec_program)

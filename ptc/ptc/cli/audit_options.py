@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptc.audit.keys import Keyring
 
 Log = Annotated[Path, typer.Argument(metavar="LOG", help="The log: a .jsonl or .db file.")]
+Everything = Annotated[bool, typer.Option("--all", help="Show every row, however many there are.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Keys = Annotated[
     Path | None, typer.Option("--keys", help="Keyring file; without it PTC_AUDIT_KEYS, or your own.")

@@ -17,7 +17,11 @@ INTACT, TAMPERED, INCOMPLETE = 0, 1, 2
 PROVEN, DIVERGED, NOT_PROVABLE = 0, 1, 2
 
 keys_app = typer.Typer(
-    help="The audit keys: digests, checkpoints, journals.",
+    help=(
+        "The audit keys: digests, checkpoints, journals.\n\nUse it where several machines or services are to share"
+        " keys, or to change a key. Without it a keyring is made at first use.\n\n\b\nExamples:\n"
+        "  ptc audit keys new /etc/ptc/keys.json\n  ptc audit keys show audit.db"
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -26,7 +30,15 @@ keys_app = typer.Typer(
 def verify(
     log: Log, key: TrustedKeys = None, anchor: Anchors = None, keys: Keys = None, as_json: AsJson = False
 ) -> None:
-    """Check a log. Exit status: 0 intact, 1 tampered, 2 incomplete (or it cannot be read)."""
+    """Check a log. Exit status: 0 intact, 1 tampered, 2 incomplete (or it cannot be read).
+
+    Use it before you rely on a log, and regularly. It says which guarantee held, and up to which record.
+
+    \b
+    Examples:
+      ptc audit verify audit.db
+      ptc audit verify audit.db --key KEY --anchor checkpoints.txt
+    """
     from ptc.audit.verify import verify as check
     from ptc.cli.audit_options import read_anchors, verifier_for
 
@@ -44,7 +56,14 @@ def verify(
 
 
 def prove(log: Log, seq: Annotated[int, typer.Argument(metavar="SEQ", help="Number of a record.")]) -> None:
-    """Print an inclusion proof for one record, and consistency proofs between the checkpoints, as JSON."""
+    """Print an inclusion proof for one record, and consistency proofs between the checkpoints, as JSON.
+
+    Use it to show one record to somebody who has a checkpoint and is not to see the rest.
+
+    \b
+    Example:
+      ptc audit prove audit.db 12
+    """
     from ptc.audit.proofs import prove as make
 
     dump(make(log, seq))
@@ -58,7 +77,14 @@ def replay(
 ) -> None:
     """Run a run's local programs again and say whether the log explains what they gave.
 
+    Use it to prove that the recorded answers lead to the recorded result. No tool is called. It needs what a
+    log keeps with journals=True, or at the level full.
+
     Exit status: 0 proven, 1 diverged, 2 not provable.
+
+    \b
+    Example:
+      ptc audit replay audit.db run_4f0c…
     """
     import asyncio
 
@@ -86,7 +112,14 @@ def replay(
 
 @keys_app.command("new")
 def keys_new(path: Annotated[Path, typer.Argument(help="The keyring file to make.")]) -> None:
-    """Make a keyring, for its owner alone to read. Keep it away from the logs."""
+    """Make a keyring, for its owner alone to read. Keep it away from the logs.
+
+    Use it before the first log, where the default place (your configuration folder) will not do.
+
+    \b
+    Example:
+      ptc audit keys new /etc/ptc/keys.json
+    """
     from ptc.audit.errors import AuditKeyError
     from ptc.audit.keys import Keyring
     from ptc_tools.command_line import ptc_command
@@ -99,7 +132,14 @@ def keys_new(path: Annotated[Path, typer.Argument(help="The keyring file to make
 
 @keys_app.command("show")
 def keys_show(log: Log, keys: Keys = None) -> None:
-    """Print the ids of the keys, and the verifier keys for a log, which are public."""
+    """Print the ids of the keys, and the verifier keys for a log, which are public.
+
+    Use it to get the key that others verify your log with.
+
+    \b
+    Example:
+      ptc audit keys show audit.db
+    """
     from ptc.audit.notes import verifier_key
     from ptc.audit.reader import records
     from ptc.cli.audit_options import keyring
@@ -116,7 +156,14 @@ def keys_show(log: Log, keys: Keys = None) -> None:
 def keys_rotate(
     purpose: Annotated[str, typer.Argument(help="digest, signing or journal.")], keys: Keys = None
 ) -> None:
-    """Add a new key. Logs use it from when they are opened next; older keys stay for looking things up."""
+    """Add a new key. Logs use it from when they are opened next; older keys stay for looking things up.
+
+    Use it on a schedule, or when a key may have been seen.
+
+    \b
+    Example:
+      ptc audit keys rotate signing
+    """
     from typing import get_args
 
     from ptc.audit.errors import AuditKeyError

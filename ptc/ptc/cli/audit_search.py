@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptc.cli.audit_options import AsJson, Keys, Log, dump
+from ptc.cli.audit_options import AsJson, Everything, Keys, Log, dump
 
 if TYPE_CHECKING:
     from ptc.audit.query import Filter
@@ -41,7 +41,16 @@ def query(
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find records. Every condition given must hold."""
+    """Find records. Every condition given must hold.
+
+    Use it to answer a question over all runs: which calls were denied, who called a tool with these arguments.
+
+    \b
+    Examples:
+      ptc audit query audit.db --status denied --since 2h
+      ptc audit query audit.db --tool 'billing.*' --caller programmatic
+      ptc audit query audit.db --tool get_order --arguments '{"order_id": "A-1"}'
+    """
     from itertools import islice
 
     from ptc.audit.query import select
@@ -49,17 +58,28 @@ def query(
 
     found: list[dict[str, Any]] = []
     for wanted in _filters(run, tool, caller, status, type, arguments, since, until, keys):
-        found += islice(select(log, wanted), limit)
+        found += islice(select(log, wanted), limit + 1)
     print_records(sorted(found, key=lambda record: record["seq"])[:limit], as_json)
+    if len(found) > limit:
+        sys.stderr.write(f"… there are more than {limit} records: --limit shows as many as you say\n")
 
 
 def hash_value(
     value: Annotated[str, typer.Argument(help="A value: JSON, or a plain text.")],
     log: Annotated[Path | None, typer.Option("--log", help="Show the records in which it occurs.")] = None,
     keys: Keys = None,
+    everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the keyed digests of a value, as redactions and digests in a log show them."""
+    """Print the keyed digests of a value, as redactions and digests in a log show them.
+
+    Use it to find where a value occurs that the log does not show, such as a customer's number.
+
+    \b
+    Examples:
+      ptc audit hash alice@example.com --log audit.db
+      ptc audit hash '{"sku": "sku_123"}'
+    """
     digests = [digest for _, digest in _digests(value, keys)]
     if log is None:
         if as_json:
@@ -69,11 +89,13 @@ def hash_value(
                 typer.echo(f"{digest}  ({kind})")
         return
     from ptc.audit.reader import Line, lines, parse
+    from ptc.cli.console import MAX_ROWS
     from ptc.cli.records import print_records
 
     needles = [digest.encode() for digest in digests]
     whole = (line for line in lines(log) if isinstance(line, Line) and not line.torn)
-    print_records([parse(line) for line in whole if any(n in line.data for n in needles)], as_json)
+    found = [parse(line) for line in whole if any(n in line.data for n in needles)]
+    print_records(found, as_json, most=None if everything else MAX_ROWS)
 
 
 def export(
@@ -92,7 +114,15 @@ def export(
     since: Since = None,
     until: Until = None,
 ) -> None:
-    """Write records as JSON lines or CSV, redacted as they are in the log."""
+    """Write records as JSON lines or CSV, redacted as they are in the log.
+
+    Use it to hand records to another tool: a SIEM, a spreadsheet, a script.
+
+    \b
+    Examples:
+      ptc audit export audit.db -o audit-copy.jsonl
+      ptc audit export audit.db --csv --since 1d -o calls.csv
+    """
     from ptc.audit.query import select
     from ptc.cli.audit_options import create
 
@@ -113,7 +143,14 @@ def export(
 
 
 def stats(log: Log, as_json: AsJson = False) -> None:
-    """Add a log up: calls by tool, how they ended, how long they took, and when."""
+    """Add a log up: calls by tool, how they ended, how long they took, and when.
+
+    Use it to see at a glance which tools are slow, failing or called more than you thought.
+
+    \b
+    Example:
+      ptc audit stats audit.db
+    """
     from ptc.audit.reader import records
     from ptc.audit.stats import stats as add_up
 

@@ -23,7 +23,14 @@ def view(
     anchor: Anchors = None,
     keys: Keys = None,
 ) -> None:
-    """Write one run as a self-contained page."""
+    """Write one run as a self-contained page.
+
+    Use it to send a run to somebody who has only a browser.
+
+    \b
+    Example:
+      ptc audit view audit.db run_4f0c… -o run.html
+    """
     from ptc.audit.errors import RecordNotFound
     from ptc.audit.query import Filter, select
     from ptc.audit.view.model import run_view
@@ -49,7 +56,15 @@ def serve(
     anchor: Anchors = None,
     keys: Keys = None,
 ) -> None:
-    """Show the log in a browser: on this machine alone, at the address it prints."""
+    """Show the log in a browser: on this machine alone, at the address it prints.
+
+    Use it to browse many runs. End it with Ctrl-C.
+
+    \b
+    Examples:
+      ptc audit serve audit.db
+      ptc audit serve audit.db --port 8080
+    """
     import secrets
     import socket
 

@@ -17,9 +17,22 @@ if TYPE_CHECKING:
     from rich.syntax import Syntax
     from rich.text import Text
 
-__all__ = ["complain", "duration", "one_line", "source", "stderr", "stdout", "text", "visible"]
+__all__ = [
+    "MAX_ROWS",
+    "complain",
+    "duration",
+    "one_line",
+    "rows_left_out",
+    "source",
+    "stderr",
+    "stdout",
+    "text",
+    "visible",
+]
 
 PIPED_WIDTH: Final = 140
+MAX_ROWS: Final = 100
+"""Rows that a table shows unless everything is asked for: a thousand of them hide what stands above."""
 
 
 def stdout() -> Console:
@@ -66,6 +79,11 @@ def complain(message: str) -> None:
     """One line on standard error: what was wrong and what to do."""
     sys.stderr.write(f"ptc: {visible(message)}\n")
     sys.stderr.flush()
+
+
+def rows_left_out(total: int, shown: int, what: str, how: str) -> str:
+    """The line under a table that was cut: how many more there are, and how to see them."""
+    return f"… {total - shown} more of {total} {what}: {how}"
 
 
 def duration(microseconds: int | None) -> str:

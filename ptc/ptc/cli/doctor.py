@@ -65,7 +65,18 @@ def doctor(
         bool, typer.Option("--self-check", help="Also run programs in a sandbox, and compare how they end.")
     ] = False,
 ) -> None:
-    """Show what the kernel enforces here, layer by layer, by trying to break out."""
+    """Show what the kernel enforces here, layer by layer, by trying to break out.
+
+    Use it on each kind of machine that is to run programs, and when a sandbox says that a layer is missing.
+
+    Exit status: 1 when the default level cannot be had here, or a self-check failed.
+
+    \b
+    Examples:
+      ptc doctor
+      ptc doctor --self-check
+      ptc doctor --json
+    """
     if sys.platform != "linux":
         console.complain(f"{sys.platform} can enforce nothing of the kernel wall: run programs on Linux")
         raise typer.Exit(1)

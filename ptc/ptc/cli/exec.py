@@ -39,6 +39,9 @@ def exec_program(
         typer.Option("--tools", metavar="MODULE:ATTR", help="Tools to grant; may be given again."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every call, however many there are.")
+    ] = False,
     time: Annotated[float | None, typer.Option("--time", help="Seconds from start to end.")] = None,
     cpu: Annotated[int | None, typer.Option("--cpu", help="Seconds of processor time.")] = None,
     memory: Annotated[int | None, typer.Option("--memory", help="Memory, MiB.")] = None,
@@ -53,8 +56,19 @@ def exec_program(
 ) -> None:
     """Run a program in the sandbox and print its output, value and calls.
 
+    Use it to try a program, or tools, without a model. The program's output and value go to standard output,
+    its calls and how it ended to standard error. mytools.py is looked for in the current directory too.
+
     Exit status: 0 completed, 1 raised, 2 could not be carried out, 3 denied by a wall, 4 killed at a limit,
     5 did not end by itself.
+
+    \b
+    Examples:
+      echo '1 + 1' | ptc exec -
+      ptc exec program.py --tools mytools:TOOLS
+      ptc exec program.py --tools mytools:get_order --tools mytools:get_stock
+      ptc exec program.py --time 5 --memory 256 --json
+      ptc exec program.py --audit audit.db --audit-level full
     """
     from ptc.cli.loading import load_tools
 
@@ -67,7 +81,7 @@ def exec_program(
 
         sys.stdout.write(json.dumps(as_object(result), ensure_ascii=True) + "\n")
     else:
-        _print(result, audit)
+        _print(result, audit, everything)
     raise typer.Exit(exit_status(result.status))
 
 
@@ -199,10 +213,10 @@ def _call_object(call: ProgramCall) -> JsonObject:
     return told
 
 
-def _print(result: ProgramResult, audit: Path | None) -> None:
+def _print(result: ProgramResult, audit: Path | None, everything: bool) -> None:
     import shlex
 
-    from ptc.cli.console import duration, stderr, stdout, text, visible
+    from ptc.cli.console import MAX_ROWS, duration, rows_left_out, stderr, stdout, text, visible
     from ptc.cli.report import calls_table, json_text, program_rows
     from ptc_tools.command_line import ptc_command
 
@@ -212,8 +226,12 @@ def _print(result: ProgramResult, audit: Path | None) -> None:
     if result.value is not None:
         out.print(json_text(result.value), soft_wrap=True)
     err = stderr()
-    if result.calls:
-        err.print(calls_table(program_rows(result.calls), title="calls"))
+    shown = result.calls if everything else result.calls[:MAX_ROWS]
+    if shown:
+        err.print(calls_table(program_rows(shown), title="calls"))
+    if len(result.calls) > len(shown):
+        how = "--all shows them, --json prints them"
+        err.print(text(rows_left_out(len(result.calls), len(shown), "calls", how), "dim"))
     style = {COMPLETED: "green", RAISED: "yellow"}.get(exit_status(result.status), "bold red")
     err.print(text(f"{result.status} in {duration(result.duration_us)}", style))
     for line in explanation(result):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ptc.cli.console import duration, one_line, stdout, text
+from ptc.cli.console import duration, one_line, rows_left_out, stdout, text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 _QUIET = {"program.started": ("code",), "audit.checkpoint": ("frontier", "note", "signing_key", "digest_key")}
 
 
-def print_records(records: list[dict[str, Any]], as_json: bool, header: bool = True) -> None:
-    """Records as JSON lines, or as a table."""
+def print_records(
+    records: list[dict[str, Any]], as_json: bool, header: bool = True, *, most: int | None = None
+) -> None:
+    """Records as JSON lines, or as a table; of at most so many rows, where `most` is given."""
     from ptc.cli.audit_options import dump
 
     if not as_json:
-        stdout().print(records_table(records, header))
+        out = stdout()
+        shown = records[:most]
+        out.print(records_table(shown, header))
+        if len(records) > len(shown):
+            how = "--all shows them, --json prints them"
+            out.print(text(rows_left_out(len(records), len(shown), "records", how), "dim"))
         return
     for record in records:
         dump(record)

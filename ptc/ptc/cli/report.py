@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptc.cli.console import duration, one_line, source, stdout, text, visible
+from ptc.cli.console import MAX_ROWS, duration, one_line, rows_left_out, source, stdout, text, visible
 from ptc_tools.command_line import ptc_command
 from ptc_tools.outcome import Outcome, Success
 
@@ -50,9 +50,12 @@ def print_report(
         _print_program(out, program, result.calls)
     if result.calls:
         programs = {program.call_id for program in result.programs}
-        out.print(calls_table(run_rows(result.calls, programs), title="calls"))
+        out.print(calls_table(run_rows(result.calls[:MAX_ROWS], programs), title="calls"))
     else:
         out.print(text("no tool was called", "dim"))
+    if len(result.calls) > MAX_ROWS:
+        how = "`result.calls` holds them" if audit_path is None else "the audit log shows them, see below"
+        out.print(text(rows_left_out(len(result.calls), MAX_ROWS, "calls", how), "dim"))
     if audit_path is not None:
         path, ptc = shlex.quote(str(audit_path)), ptc_command()
         out.print(text(f"audit log: {audit_path}", "bold"))

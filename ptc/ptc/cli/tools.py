@@ -27,7 +27,14 @@ REPORTED: Final = 1
 USAGE: Final = 2
 LOCK_FILE: Final = "tools.lock"
 
-app = typer.Typer(help="Lint tools, pin their contracts, check the pins.", no_args_is_help=True)
+app = typer.Typer(
+    help=(
+        "Lint tools, pin their contracts, check the pins.\n\nUse it in CI, so that no tool grows unseen: it reads"
+        " contracts and calls no tool.\n\n\b\nExamples:\n"
+        "  ptc tools lint mytools:TOOLS\n  ptc tools lock mytools:TOOLS\n  ptc tools check mytools:TOOLS"
+    ),
+    no_args_is_help=True,
+)
 
 Names = Annotated[
     list[str],
@@ -39,7 +46,15 @@ LockPath = Annotated[Path, typer.Option("--lock", help="The lock file.", show_de
 
 @app.command("lint")
 def lint_tools(names: Names, as_json: AsJson = False) -> None:
-    """Advice about tools: each finding says why it matters and shows a fix. Exits 1 if there is any."""
+    """Advice about tools: each finding says why it matters and shows a fix. Exits 1 if there is any.
+
+    Use it before a model gets the tools.
+
+    \b
+    Examples:
+      ptc tools lint mytools:TOOLS
+      ptc tools lint mytools:get_order billing.tools:CATALOG --json
+    """
     from ptc_tools.lint import lint
 
     findings = lint(_contracts(names))
@@ -63,7 +78,15 @@ def lock_tools(
         typer.Option("--accept", metavar="TOOL", help="Move the pin of this tool although it grew."),
     ] = None,
 ) -> None:
-    """Pin the tools' contracts. A tool that grew since it was pinned must be accepted by name."""
+    """Pin the tools' contracts. A tool that grew since it was pinned must be accepted by name.
+
+    Use it when you have reviewed the tools, and commit the file that it writes.
+
+    \b
+    Examples:
+      ptc tools lock mytools:TOOLS
+      ptc tools lock mytools:TOOLS --accept get_order
+    """
     from ptc_tools.lock import Lock
 
     contracts = _contracts(names)
@@ -79,7 +102,14 @@ def lock_tools(
 
 @app.command("check")
 def check_tools(names: Names, lock: LockPath = Path(LOCK_FILE), as_json: AsJson = False) -> None:
-    """Compare the tools with their pins. Exits 1 if one got wider, changed incompatibly, or is gone."""
+    """Compare the tools with their pins. Exits 1 if one got wider, changed incompatibly, or is gone.
+
+    Use it in CI, beside the tests.
+
+    \b
+    Example:
+      ptc tools check mytools:TOOLS
+    """
     from ptc_tools.lock import Lock
 
     contracts = _contracts(names)
