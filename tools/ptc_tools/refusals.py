@@ -35,9 +35,10 @@ def unknown_tool(catalog: Catalog, call: Call) -> Denied:
 
 def _named_with_its_namespace(catalog: Catalog, call: Call) -> Denied | None:
     """A call of `crm.search` by its qualified name, which is for people: say how it is called."""
-    if not isinstance(call.name, str):
+    asked: object = call.name
+    if not isinstance(asked, str):
         return None
-    namespace, dot, name = call.name.partition(".")
+    namespace, dot, name = asked.partition(".")
     found = catalog.resolve(namespace, name) if dot and call.namespace is None else None
     if found is None or call.caller.kind not in found.contract.allowed_callers:
         return None
