@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import ToolContext
-from ptc_tools.tool import AnyTool, define_tool
+from ptc_tools.contract import Contract
+from ptc_tools.tool import AnyTool, Tool
 
 if TYPE_CHECKING:
     from ptc.runner import Runner
@@ -29,29 +30,27 @@ def agent_tool(
     """The tool `name(input: str)` that runs `runner` and gives its answer.
 
     With `output_schema` the inner run is asked for such data and the tool gives it; else it gives the text.
-    `options` are those of `define_tool`, and `allowed_callers`. A refusal or an error of the inner run is a
-    failure of the call.
+    `options` are those of a contract (`ptc_tools.contract`): `allowed_callers`, `timeout`, `effects` and so
+    on. A refusal or an error of the inner run is a failure of the call.
     """
-    definition: JsonObject = {
-        "name": name,
-        "description": description,
-        "parameters": {
+    callers = tuple(options.pop("allowed_callers", None) or ("direct",))
+    result: JsonObject | None = None if output_schema is None else dict(output_schema)
+    if result is None and "programmatic" in callers:
+        result = {"type": "string"}
+    options.setdefault("timeout", 600.0)
+    contract = Contract(
+        name=name,
+        description=description,
+        parameters={
             "type": "object",
             "properties": {"input": {"type": "string", "description": "The task, with all that it needs."}},
             "required": ["input"],
             "additionalProperties": False,
         },
-        "strict": True,
-    }
-    if output_schema is not None:
-        definition["output_schema"] = dict(output_schema)
-    callers = options.pop("allowed_callers", None)
-    if callers is not None:
-        definition["allowed_callers"] = list(callers)
-    text_for_programs = output_schema is None and callers is not None and "programmatic" in callers
-    if text_for_programs:
-        definition["output_schema"] = {"type": "string"}
-    options.setdefault("timeout", 600.0)
+        output_schema=result,
+        allowed_callers=callers,
+        **options,
+    )
 
     async def run_agent(input: str, context: ToolContext) -> JsonValue:
         result = await runner.run(
@@ -70,4 +69,4 @@ def agent_tool(
             return result.output_text
         return strict_json.loads(strict_json.dumps(result.output))
 
-    return define_tool(definition, run_agent, **options)
+    return Tool(contract, run_agent)

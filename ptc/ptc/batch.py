@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from ptc.approval import ApprovalPending
 from ptc.choice import ToolChoice
-from ptc.control import FailRun, TerminateRun
+from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.events import PendingCall
+from ptc.items import malformed
 from ptc.reporting import RunReporter
 from ptc.toolbox import Step
 from ptc_tools import strict_json
@@ -25,6 +26,7 @@ from ptc_tools.errors import HostControlFlow, InvalidJson
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Cancelled, Denied, Outcome, Success
 
+_ENDED_BY_FAILURE = "the program was ended, since one of its calls did not succeed"
 _Key: TypeAlias = tuple[str, str, str | None, str, object, Caller]
 
 
@@ -142,7 +144,8 @@ class Batch:
             self.result.waiting.add(call.call_id)
         except HostControlFlow as stop:
             self.result.stop = self.result.stop or stop
-            self._settle(pending, Cancelled("the run was suspended"))
+            failed = isinstance(stop, ToolFailed)
+            self._settle(pending, Cancelled(_ENDED_BY_FAILURE if failed else "the run was suspended"))
         except asyncio.CancelledError:
             self._settle(pending, Cancelled())
             if not isinstance(self.result.stop, FailRun):
@@ -164,6 +167,9 @@ class Batch:
             return Denied(
                 "incomplete_response", "the response was cut short, so none of its calls ran; ask again"
             )
+        wrong = malformed(pending.item)
+        if wrong is not None:
+            return Denied("malformed_arguments", f"the call is malformed: {wrong}")
         found = self.step.resolve(pending.kind, call.namespace, call.name)
         if found is None:
             return _nobody(pending) if pending.kind != "function_call" else None

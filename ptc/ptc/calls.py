@@ -7,24 +7,28 @@ decides nothing about a call; the path does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, PauseForApproval, WatchedInvoker
 from ptc.batch import Batch, BatchResult, Ledger
 from ptc.budget import Budget
 from ptc.choice import ToolChoice
-from ptc.errors import ToolCallFailed
-from ptc.events import PendingCall
+from ptc.control import ToolFailed
+from ptc.errors import RemoteProtocolError, ToolCallFailed
+from ptc.events import CallRequested, PendingCall
 from ptc.exposure import LiveExposure
+from ptc.items import is_client_call, item_type, refused_call_of
 from ptc.limits import Spent
 from ptc.loading import LoadedTools
+from ptc.outputs import output_for
 from ptc.reporting import RunReporter
 from ptc.settings import Settings
 from ptc.toolbox import Step
-from ptc_tools.call import Call, JsonObject
+from ptc_tools.call import Call, JsonObject, Program
 from ptc_tools.context import RunContext
 from ptc_tools.invoke import Invoker
-from ptc_tools.outcome import Outcome, Success
+from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
 
 
 class Calls:
@@ -78,6 +82,24 @@ class Calls:
         )
         return await self._batch.execute(pending)
 
+    async def refuse(self, step: Step, items: Sequence[JsonObject]) -> list[JsonObject]:
+        """Records the calls of a response that is refused as a whole; gives the outputs that say so."""
+        functions, handlers = self._invokers(step)
+        refusal = Denied(
+            "incomplete_response", "the response failed or broke the protocol, so none of its calls ran"
+        )
+        outputs: list[JsonObject] = []
+        for item in items:
+            if not is_client_call(item):
+                continue
+            kind, call = item_type(item), refused_call_of(item)
+            contract = step.contract(kind, call.namespace, call.name)
+            invoker = functions if kind == "function_call" else handlers
+            outcome = await invoker.deny(call, contract, refusal, self._context)
+            with suppress(RemoteProtocolError):  # a kind of call that cannot be answered by an error
+                outputs.append(output_for(CallRequested(kind, call, item, False), outcome, None))
+        return outputs
+
     def _invokers(self, step: Step) -> tuple[Invoker, Invoker]:
         settings = self._settings
         options: dict[str, Any] = {
@@ -85,15 +107,18 @@ class Calls:
             "policy": settings.policy,
             "default_timeout": settings.call_timeout,
         }
+        # The calls of a hosted program are of the batch, which is answered before anything is raised.
+        raising = settings.on_tool_error == "raise" and step.programs == "local"
         if self.desk is None:
             options |= {"approver": settings.approver, "middleware": (self._budget, *settings.middleware)}
-            functions = Invoker(step.functions, **options)
+            functions = (RaisingInvoker if raising else Invoker)(step.functions, **options)
             return functions, functions.with_catalog(step.handlers)
         # Innermost, so that a decision binds to the arguments that the tool would get.
         layers = (self._budget, *settings.middleware, self.desk)
         options |= {"approver": self.desk, "middleware": layers}
+        watched = WatchedRaisingInvoker if raising else WatchedInvoker
         return (
-            WatchedInvoker(step.functions, self.desk, **options),
+            watched(step.functions, self.desk, **options),
             WatchedInvoker(step.handlers, self.desk, **options),
         )
 
@@ -107,9 +132,27 @@ class Calls:
         for call in pending:
             outcome = outcomes[call.call.call_id]
             if call.whole and not isinstance(outcome, Success):
-                name = call.call.qualified_name
-                message = f"the call of {name} did not succeed ({outcome.code}): {outcome.message}"
-                error = ToolCallFailed(message, call=call.call, outcome=outcome)
-                error.__cause__ = getattr(outcome, "exception", None)
-                return error
+                return _failure(call.call, outcome)
         return None
+
+
+class RaisingInvoker(Invoker):
+    """The one path with `on_tool_error="raise"` for local programs: one of whose calls did not succeed is
+    ended there, and does not get to catch what the application asked to see."""
+
+    async def invoke(self, call: Call, run: RunContext) -> Outcome:
+        outcome = await super().invoke(call, run)
+        if isinstance(call.caller, Program) and not isinstance(outcome, Success):
+            raise ToolFailed(_failure(call, outcome))
+        return outcome
+
+
+class WatchedRaisingInvoker(RaisingInvoker, WatchedInvoker):
+    """Both: the desk counts the call as over before the program is ended."""
+
+
+def _failure(call: Call, outcome: Denied | Failure | Cancelled) -> ToolCallFailed:
+    message = f"the call of {call.qualified_name} did not succeed ({outcome.code}): {outcome.message}"
+    error = ToolCallFailed(message, call=call, outcome=outcome)
+    error.__cause__ = getattr(outcome, "exception", None)
+    return error

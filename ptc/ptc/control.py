@@ -5,6 +5,7 @@ The call's own audit record is closed first, every call of the batch is answered
 
 from __future__ import annotations
 
+from ptc.errors import ToolCallFailed
 from ptc_tools.errors import HostControlFlow
 from ptc_tools.outcome import Outcome
 
@@ -28,3 +29,12 @@ class FailRun(HostControlFlow):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+class ToolFailed(HostControlFlow):
+    """Ends the local program whose call failed, where the application asked for an exception; the run then
+    raises `error`. Siblings are ended with the program."""
+
+    def __init__(self, error: ToolCallFailed) -> None:
+        super().__init__(error.message)
+        self.error = error

@@ -19,6 +19,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from ptc import wire_json
 from ptc.errors import (
     InvalidInput,
     LocalProtocolError,
@@ -44,8 +45,10 @@ from ptc.history import orphans
 from ptc.items import OUTPUT_OF, as_items, call_key, for_request, item_type
 from ptc.reading import (
     Messages,
+    check_sendable,
     failure_of,
     incomplete_reason,
+    items_in,
     messages_of,
     output_of,
     pending_of,
@@ -53,6 +56,7 @@ from ptc.reading import (
     unreplayable_reasoning,
 )
 from ptc_tools.call import JsonObject, JsonValue, Program
+from ptc_tools.errors import InvalidJson
 
 HistoryMode: TypeAlias = Literal["stateless", "previous_response", "conversation"]
 """Where the history lives: with us (`store=False`), behind the last response's id, or in a conversation."""
@@ -110,6 +114,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
 class Conversation:
     """One conversation. `history` is the list of raw wire dicts, as sent and received.
 
+    `refused` are the items of a response that failed or broke the protocol: not of the history, never sent.
     `mode` says where the history lives; `previous_response_id` and `conversation_id` continue one that the
     service holds; `include` adds to what every request asks for.
     """
@@ -141,6 +146,7 @@ class Conversation:
         self._open: dict[str, None] = {}
         self._known_programs: set[str] = set()
         self._after_answers = Step.LAST_ANSWER
+        self.refused: tuple[JsonObject, ...] = ()
 
     # What the driver may look at
 
@@ -180,6 +186,10 @@ class Conversation:
         items = as_items(value)
         if not items:
             raise InvalidInput("the input is empty")
+        try:
+            wire_json.dumps(items)
+        except InvalidJson as error:
+            raise InvalidInput(f"the input cannot be sent: {error}") from None
         if self.mode == "stateless":
             self._refuse_dangling(items, self.history)
         self._step(Step.INPUT)
@@ -231,11 +241,13 @@ class Conversation:
             return self._still_running(response, str(status))
         if status in ("failed", "cancelled"):
             self._step(Step.FAILED)
+            self.refused = tuple(items_in(response))
             return (Failed(str(status), *failure_of(response)),)
         try:
             return self._read(response, whole=status == "completed")
         except RemoteProtocolError:
             self._step(Step.VIOLATED)
+            self.refused = tuple(items_in(response))
             raise
 
     def answer(self, call_id: str, item: JsonObject) -> None:
@@ -301,16 +313,17 @@ class Conversation:
 
     def _read(self, response: Mapping[str, object], *, whole: bool) -> tuple[Event, ...]:
         output = output_of(response)
+        check_sendable(output)
         pending = pending_of(output, whole=whole)
         messages = messages_of(output)
         programs = self._programs_in(output)
         ends = not whole or (not pending and bool(messages.answer))
+        self._refuse_lost_reasoning(output, ends)
         self.history.extend(output)
         self._unsent_from = len(self.history)
         response_id = response.get("id")
         if self.mode == "previous_response" and isinstance(response_id, str):
             self.previous_response_id = response_id
-        self._refuse_lost_reasoning(output, ends)
         for item in output:
             self._note_program(item)
         self._pending = {call.call.call_id: call for call in pending}
@@ -374,7 +387,6 @@ class Conversation:
             raise ReasoningNotReplayable(
                 f"reasoning item {lost.get('id')!r} came without encrypted_content, so this run cannot go on "
                 'with store=False; use a deployment that returns it, or history="previous_response"',
-                items=self.history,
             )
 
     def _refuse_dangling(self, items: Sequence[JsonObject], history: Sequence[JsonObject]) -> None:

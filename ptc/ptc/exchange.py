@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from ptc.asking import Asker, Emit
 from ptc.conversation import Conversation
-from ptc.errors import EndpointError, ProgramsUnsupported, RemoteProtocolError
-from ptc.events import Event, StillRunning
+from ptc.errors import EndpointError, ProgramsUnsupported, RemoteProtocolError, RequestRejected
+from ptc.events import Event, Failed, StillRunning
 from ptc.exposure import LiveExposure
 from ptc.limits import Spent
-from ptc.providers.failures import is_lost_chain
+from ptc.providers.failures import is_lost_chain, is_misplaced_field
+from ptc.reading import speaks_of_programs
 from ptc.recording import RunRecords
 from ptc.settings import Settings, base_body
 from ptc.steps import Steps
@@ -52,30 +53,51 @@ class Exchange:
         """Sends the conversation and says what came back. Raises EndpointError, RemoteProtocolError."""
         self._spent.requests += 1
         response = await self._ask_with_fallbacks(step)
-        if isinstance(response, dict):
-            await self._records.received(response)
-        events = self._conversation.receive(response)
+        events = await self._received(step, response)
         while events and isinstance(events[0], StillRunning):
-            self.programs_may_run |= step.programs == "hosted"
+            self.programs_may_run |= self._may_run(step)
             if not self._settings.background:
                 raise RemoteProtocolError(
                     "the response is still running, and no background response was asked for"
                 )
             response = await self._asker.poll(events[0].response_id, self._settings.poll_interval)
-            if response.get("status") not in _UNDER_WAY:
-                await self._records.received(response)
-            events = self._conversation.receive(response)
-        self._spent.usage += Usage.of_response(response)
+            events = await self._received(step, response)
         response_id = response.get("id")
         self.response_id = response_id if isinstance(response_id, str) else None
         return events
+
+    async def _received(self, step: Step, response: JsonObject) -> tuple[Event, ...]:
+        """Notes what came before anything is made of it: a response that is refused may have run programs."""
+        if isinstance(response, dict):
+            self.programs_may_run |= speaks_of_programs(response)
+            if response.get("status") not in _UNDER_WAY:
+                self._spent.usage += Usage.of_response(response)
+                await self._records.received(response)
+        try:
+            events = self._conversation.receive(response)
+        except RemoteProtocolError:
+            self.programs_may_run |= self._may_run(step)  # what cannot be read may hide a program
+            raise
+        if any(isinstance(event, Failed) for event in events):
+            self.programs_may_run |= self._may_run(step)  # as after a 5xx: its output may not be all
+        return events
+
+    def _may_run(self, step: Step) -> bool:
+        return step.programs == "hosted" or bool(self._conversation.open_programs)
 
     async def _ask_with_fallbacks(self, step: Step) -> JsonObject:
         for _ in range(3):
             body = self._steps.add_to({**self._base, **self._conversation.request()}, step)
             try:
                 return await self._ask(step, body)
-            except ProgramsUnsupported:
+            except ProgramsUnsupported as error:
+                if is_misplaced_field(error, body.get("tools")):
+                    said = error.message.partition("the service says: ")
+                    raise RequestRejected(
+                        f"the service refused the request (HTTP {error.status}); {said[1]}{said[2]}",
+                        status=error.status,
+                        error_code=error.error_code,
+                    ) from error.__cause__
                 may = self._settings.programs == "auto" and self._spent.requests == 1
                 if not may or self._exposure.programs != "hosted":
                     raise
@@ -90,7 +112,7 @@ class Exchange:
         raise AssertionError("each fallback is taken once")
 
     async def _ask(self, step: Step, body: JsonObject) -> JsonObject:
-        hosted = step.programs == "hosted" or bool(self._conversation.open_programs)
+        hosted = self._may_run(step)
         try:
             return await self._asker.ask(
                 body,
@@ -100,4 +122,7 @@ class Exchange:
             )
         except EndpointError as error:
             self.programs_may_run |= hosted and error.retry == "ambiguous"
+            raise
+        except RemoteProtocolError:
+            self.programs_may_run |= hosted
             raise

@@ -176,6 +176,8 @@ class LiveExposure:
             raise DuplicateTool(
                 f"another tool is called {_qualified(entry)!r}; remove it first, or rename one"
             )
+        if isinstance(entry, Tool) and self.programs != "local":
+            entry.contract.check_for_service()
         if program_only(entry) and self.programs != "hosted":
             raise RuntimeError(
                 f"only programs could call {_qualified(entry)!r}, and a local program takes no further tools"

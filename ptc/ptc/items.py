@@ -27,6 +27,9 @@ OUTPUT_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The calls that the client answers, and the item that answers each (tool search in client mode only)."""
 
+NAMED: Final = ("function_call", "custom_tool_call")
+"""The calls that say which of the application's tools they mean; all others go by their type."""
+
 _OUTPUT_TYPES: Final = frozenset(OUTPUT_OF.values())
 _NEVER_SENT: Final = frozenset({"created_by", "parsed_arguments"})
 _WHOLE: Final = (None, "completed")
@@ -71,7 +74,7 @@ def is_cut_off(item: JsonObject) -> bool:
     Shell and patch calls are legitimately `in_progress` until the client answers them.
     """
     status = item.get("status")
-    if item_type(item) in ("function_call", "custom_tool_call"):
+    if item_type(item) in NAMED:
         return status not in _WHOLE
     return status == "incomplete"
 
@@ -104,15 +107,52 @@ def call_of(item: JsonObject) -> Call:
         call_id = own if isinstance(own, str) else None
     if call_id is None:
         raise RemoteProtocolError(f"a {kind} item came without a call id, so that it cannot be answered")
-    named = kind in ("function_call", "custom_tool_call")
+    return _call(kind, call_id, item)
+
+
+def refused_call_of(item: JsonObject) -> Call:
+    """The call of an item that is refused with its response, for the record: whatever it lacks is empty."""
+    return _call(item_type(item), call_key(item) or "", item)
+
+
+def _call(kind: str, call_id: str, item: JsonObject) -> Call:
     namespace, name = item.get("namespace"), item.get("name")
+    named = kind in NAMED
     return Call(
         call_id=call_id,
-        name=name if named and isinstance(name, str) else kind,
+        name=kind if not named else name if isinstance(name, str) else "",
         arguments=_arguments_of(kind, item),
         caller=caller_of(item),
         namespace=namespace if named and isinstance(namespace, str) else None,
     )
+
+
+def malformed(item: JsonObject) -> str | None:
+    """What is wrong with a call's own fields, so that it must not run whatever it may mean; None if nothing."""
+    kind = item_type(item)
+    name, namespace, arguments = item.get("name"), item.get("namespace"), item.get("arguments")
+    if kind in NAMED and not (isinstance(name, str) and name):
+        return f"`name` is {_described(name)}: the call names no tool"
+    if kind in NAMED and not isinstance(namespace, str | None):
+        return f"`namespace` is {_described(namespace)}, and has to be a text"
+    if kind == "function_call" and not isinstance(arguments, str | None):
+        return f"`arguments` is {_described(arguments)}, and has to be a text that holds a JSON object"
+    return None
+
+
+def _described(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "missing"
+        case "":
+            return "empty"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case list():
+            return "an array"
+    return "a text" if isinstance(value, str) else "an object"
 
 
 def _arguments_of(kind: str, item: JsonObject) -> str | JsonObject | None:

@@ -11,33 +11,47 @@ from ptc.items import output_item, with_caller
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.contract import Contract
+from ptc_tools.errors import InvalidJson
 from ptc_tools.outcome import Outcome, Success, error_object
 
 
-def output_for(pending: PendingCall, outcome: Outcome, contract: Contract | None) -> JsonObject:
-    """The output item for a call. `contract` is the tool's, None where there is none."""
+def output_for(pending: PendingCall, outcome: Outcome, promised: Contract | None) -> JsonObject:
+    """The output item for a call. `promised` is the contract of a tool whose output schema the service was
+    sent (`Step.promised`), None where it was sent none."""
     builder = _BUILDERS.get(pending.kind)
     if builder is not None:
         return builder(pending.item, outcome)
-    return output_item(pending.item, _text(outcome, contract))
+    return output_item(pending.item, _text(outcome, promised))
 
 
-def _text(outcome: Outcome, contract: Contract | None) -> str:
+def _text(outcome: Outcome, promised: Contract | None) -> str:
     """A function's or custom tool's output text.
 
     An error is a JSON object always: a program-owned call with an output schema must get one (wire.md, rule
-    5), and a model reads it as well. A text stays plain unless the wire promised JSON for this tool.
+    5), and a model reads it as well. A text stays plain unless the wire promised JSON for this tool; then
+    what is not an object stands in one, whoever called: the schema is the tool's.
     """
     if not isinstance(outcome, Success):
         return strict_json.dumps(error_object(outcome))
-    promised = (
-        contract is not None
-        and contract.output_schema is not None
-        and "programmatic" in contract.allowed_callers
-    )
-    if isinstance(outcome.value, str) and not promised:
-        return outcome.value
-    return strict_json.dumps(outcome.value)
+    if promised is None:
+        return _plain(outcome.value)
+    return strict_json.dumps(promised.on_wire(outcome.value))
+
+
+def value_of(text: str, promised: Contract | None) -> JsonValue:
+    """The value that an output's text stands for: the inverse of what `output_for` makes of a success."""
+    try:
+        value = strict_json.loads(text)
+    except InvalidJson:
+        return text
+    if (
+        promised is not None
+        and promised.wraps_result
+        and isinstance(value, dict)
+        and set(value) == {"result"}
+    ):
+        return value["result"]
+    return value
 
 
 def _shell(item: JsonObject, outcome: Outcome) -> JsonObject:

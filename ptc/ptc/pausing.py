@@ -17,16 +17,15 @@ from ptc.errors import ContractChanged, InvalidInput
 from ptc.exposure import LiveExposure
 from ptc.items import call_key, call_of, is_client_call, is_output, item_type
 from ptc.limits import Spent
+from ptc.outputs import value_of
 from ptc.reading import pending_of
 from ptc.state import RunState
 from ptc.steps import Steps
 from ptc.toolbox import Entry, Step, entry_name
 from ptc.usage import Usage
-from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.compare import compare
 from ptc_tools.contract import Contract
-from ptc_tools.errors import InvalidJson
 from ptc_tools.outcome import Outcome, Success
 
 
@@ -116,7 +115,7 @@ def restore(conversation: Conversation, state: RunState) -> None:
     )
 
 
-def restore_ledger(ledger: Ledger, history: Iterable[JsonObject]) -> None:
+def restore_ledger(ledger: Ledger, history: Iterable[JsonObject], step: Step) -> None:
     """What was executed before the pause is not executed again (wire.md, rule 14)."""
     calls: dict[str, JsonObject] = {}
     for item in history:
@@ -126,9 +125,10 @@ def restore_ledger(ledger: Ledger, history: Iterable[JsonObject]) -> None:
         if is_client_call(item):
             calls[key] = item
         elif is_output(item) and key in calls:
-            outcome = _outcome_of(item.get("output"))
+            kind, call = item_type(calls[key]), call_of(calls[key])
+            outcome = _outcome_of(item.get("output"), step.promised(kind, call.namespace, call.name))
             if outcome is not None:
-                ledger.put(item_type(calls[key]), call_of(calls[key]), outcome)
+                ledger.put(kind, call, outcome)
 
 
 def restore_spent(spent: Spent, stored: Mapping[str, JsonValue]) -> None:
@@ -160,14 +160,11 @@ def _last_calls(state: RunState) -> list[JsonObject]:
     ]
 
 
-def _outcome_of(output: JsonValue) -> Outcome | None:
+def _outcome_of(output: JsonValue, promised: Contract | None) -> Outcome | None:
     """What an output said, if it was a result: an error may be tried again under its own rules."""
     if not isinstance(output, str):
         return None
-    try:
-        value = strict_json.loads(output)
-    except InvalidJson:
-        return Success(output)
+    value = value_of(output, promised)
     return None if isinstance(value, dict) and "error" in value else Success(value)
 
 

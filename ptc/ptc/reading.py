@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ptc import wire_json
 from ptc.errors import RemoteProtocolError
 from ptc.events import ApprovalRequested, CallRequested, PendingCall, SearchRequested
 from ptc.items import call_key, call_of, is_client_call, is_cut_off, is_output, item_type
 from ptc_tools.call import JsonObject
+from ptc_tools.errors import InvalidJson
 
 
 def output_of(response: Mapping[str, object]) -> list[JsonObject]:
@@ -22,6 +24,31 @@ def output_of(response: Mapping[str, object]) -> list[JsonObject]:
     if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
         raise RemoteProtocolError("the response's `output` is not a list of items")
     return output
+
+
+def check_sendable(output: Sequence[JsonObject]) -> None:
+    """Raises RemoteProtocolError for items that could not be sent back as they are: they are not JSON."""
+    try:
+        wire_json.dumps(output)
+    except InvalidJson as error:
+        raise RemoteProtocolError(f"the response's `output` cannot be replayed: {error}") from None
+
+
+def items_in(response: object) -> list[JsonObject]:
+    """Whatever a response holds of items, in order, also where it breaks the protocol otherwise."""
+    output = response.get("output") if isinstance(response, Mapping) else None
+    return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+
+
+def speaks_of_programs(response: Mapping[str, object]) -> bool:
+    """Whether a program must have run for this response to be: one is in it, or a call of one."""
+    for item in items_in(response):
+        caller = item.get("caller")
+        if item_type(item) in ("program", "program_output"):
+            return True
+        if caller is not None and not (isinstance(caller, dict) and caller.get("type") == "direct"):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ptc.approval import Decision
 from ptc.asking import Emit
 from ptc.batch import failing
 from ptc.calls import Calls
-from ptc.control import FailRun, TerminateRun
+from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.conversation import Conversation, State
 from ptc.errors import (
     LimitExceeded,
@@ -46,6 +46,7 @@ from ptc.events import (
 )
 from ptc.exchange import Exchange
 from ptc.exposure import LiveExposure
+from ptc.items import item_type
 from ptc.limits import Spent
 from ptc.outputs import output_for
 from ptc.pausing import (
@@ -65,6 +66,7 @@ from ptc.settings import Settings, includes
 from ptc.state import RunState
 from ptc.steps import Steps
 from ptc.toolbox import ProgramsMode, Step
+from ptc_tools.call import JsonObject
 from ptc_tools.context import RunContext
 from ptc_tools.outcome import Cancelled, Outcome
 
@@ -187,7 +189,6 @@ class Run:
     async def _go_on(self, state: RunState) -> _Ending | None:
         """A resumed run begins with the calls that wait."""
         restore(self._conversation, state)
-        restore_ledger(self._calls.ledger, state.history)
         restore_spent(self._spent, state.spent)
         self._exposure.hosted_tool = state.hosted_tool
         self._reporter.request = self._spent.requests
@@ -198,6 +199,7 @@ class Run:
             self._context.programs.open(program)
         step = await self._steps.next()
         check_contracts(state, step)
+        restore_ledger(self._calls.ledger, state.history, step)
         await self._records.started(step, self._conversation.history, self._start.labels)
         for call_id, decision in self._start.decisions.items():
             await self._records.decided(call_id, decision)
@@ -307,6 +309,8 @@ class Run:
             return _Ending("terminated", result.stop.output_text)
         if isinstance(result.stop, FailRun):
             raise RunTerminated(result.stop.message)
+        if isinstance(result.stop, ToolFailed):
+            raise result.stop.error
         if result.stop is not None:
             raise result.stop
         failure = self._calls.failure(pending, result.outcomes)
@@ -317,8 +321,8 @@ class Run:
     def _answer(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step) -> None:
         items = []
         for call in pending:
-            contract = step.contract(call.kind, call.call.namespace, call.call.name)
-            items.append((call.call.call_id, output_for(call, outcomes[call.call.call_id], contract)))
+            promised = step.promised(call.kind, call.call.namespace, call.call.name)
+            items.append((call.call.call_id, output_for(call, outcomes[call.call.call_id], promised)))
         for call_id, item in items:
             self._conversation.answer(call_id, item)
 
@@ -362,10 +366,11 @@ class Run:
     async def _failed(self, error: BaseException) -> None:
         """Answers what is open, tells the error what is known, and records the end; hides nothing."""
         self._answer_the_rest()
+        refused = await self._refuse_response(error)
         if isinstance(error, RunError):
             ran = any(report.outcome.status != "denied" for report in self._reporter.calls)
             error.run_id = self._start.run_id
-            error.items = tuple(self._conversation.history)
+            error.items = (*self._conversation.history, *refused)
             error.safe_to_retry = not ran and not self._exchange.programs_may_run
             error.usage = self._spent.usage
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
@@ -376,6 +381,21 @@ class Run:
         except Exception as trouble:  # noqa: BLE001 - what ended the run matters more
             error.add_note(f"the end of the run could not be recorded: {type(trouble).__name__}")
 
+    async def _refuse_response(self, error: BaseException) -> list[JsonObject]:
+        """The items of a response that failed or broke the protocol, its calls recorded and answered."""
+        items, step = self._conversation.refused, self._steps.current
+        if not items or step is None:
+            return []
+        try:
+            for item in items:
+                call_id = item.get("call_id")
+                if item_type(item) == "program" and isinstance(call_id, str):
+                    await self._records.opened(ProgramOpened(call_id, str(item.get("code") or ""), item))
+            return [*items, *await self._calls.refuse(step, items)]
+        except Exception as trouble:  # noqa: BLE001 - what ended the run matters more
+            error.add_note(f"the refused calls could not be recorded: {type(trouble).__name__}")
+            return list(items)
+
     def _answer_the_rest(self) -> None:
         """Every call has its output in the transcript, also when the run ends in the middle of a batch."""
         step = self._steps.current
@@ -383,9 +403,9 @@ class Run:
             return
         known = self._calls.outcomes
         for call_id, call in self._conversation.pending.items():
-            contract = step.contract(call.kind, call.call.namespace, call.call.name)
+            promised = step.promised(call.kind, call.call.namespace, call.call.name)
             try:
-                item = output_for(call, known.get(call_id, Cancelled("the run ended first")), contract)
+                item = output_for(call, known.get(call_id, Cancelled("the run ended first")), promised)
             except RemoteProtocolError:
                 return
             self._conversation.answer(call_id, item)

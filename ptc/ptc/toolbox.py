@@ -6,7 +6,7 @@ the entries that a run holds (tools, client tools, hosted definitions) and says 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
@@ -114,6 +114,14 @@ class Step:
         found = self.resolve(kind, namespace, name)
         return None if found is None else found.contract
 
+    def promised(self, kind: str, namespace: str | None, name: str) -> Contract | None:
+        """The contract of the tool of a call, if the request says what its output is like."""
+        found = self.contract(kind, namespace, name)
+        if found is None or found.output_schema is None or "programmatic" not in found.allowed_callers:
+            return None
+        told = self.programs == "hosted" or (self.programs is None and not found.wraps_result)
+        return found if told else None
+
     @property
     def names(self) -> list[str]:
         """What the request offers, for the audit record."""
@@ -134,7 +142,8 @@ def build_step(
 
     `still_callable`: entries that were removed while a hosted program is open: they stay on the wire, and
     calls to them are denied (wire.md, rule 11). `hosted_tool_removed`: a running tool took the programs tool
-    away, so that tools for programs alone are out of reach for now. Raises ConfigurationError, DuplicateTool.
+    away, so that tools for programs alone are out of reach for now. Raises ConfigurationError, DuplicateTool,
+    InvalidSchema.
     """
     entries = list(entries)
     tools = [entry for entry in entries if isinstance(entry, Tool)]
@@ -149,15 +158,26 @@ def build_step(
         from ptc_sandbox.codeact import code_tool as make_code_tool
 
         code_tool = make_code_tool(
-            sandbox, [t for t in tools if "programmatic" in t.contract.allowed_callers]
+            sandbox,
+            [t for t in tools if "programmatic" in t.contract.allowed_callers],
+            only_direct=[
+                t.contract.qualified_name for t in tools if "programmatic" not in t.contract.allowed_callers
+            ],
         )
     functions = Catalog([*tools, *([code_tool] if code_tool is not None else [])], namespaces=namespaces)
+    if programs != "local":
+        for function in functions:
+            function.contract.check_for_service()
     sent = [*functions, *(entry for entry in still_callable if isinstance(entry, Tool))]
     if programs == "local":
         sent = [entry for entry in sent if not program_only(entry)]
     wire = Catalog(sent, namespaces=namespaces).wire(errors_in_schema)
     if programs == "local":
-        wire = [_for_service_without_programs(definition) for definition in wire]
+        wire = [_without(definition, ("allowed_callers", "output_schema")) for definition in wire]
+    elif programs is None:
+        # Nobody but the model calls, who needs no object around a result that is none (wire.md, rule 5).
+        wrapped = {(t.contract.namespace, t.contract.name) for t in functions if t.contract.wraps_result}
+        wire = [_without(definition, ("output_schema",), only=wrapped) for definition in wire]
     wire += [client.definition for client in clients]
     wire += [entry for entry in [*hosted, *still_callable] if isinstance(entry, dict)]
     wire += [entry.definition for entry in still_callable if isinstance(entry, ClientTool)]
@@ -194,14 +214,21 @@ def _check_programs(entries: Sequence[Entry], programs: ProgramsMode | None) -> 
         )
 
 
-def _for_service_without_programs(definition: JsonObject) -> JsonObject:
-    """The service is told nothing of the programs that run here: fields of its own runtime mean nothing."""
+def _without(
+    definition: JsonObject,
+    fields: Sequence[str],
+    *,
+    only: Collection[tuple[str | None, str]] | None = None,
+    namespace: str | None = None,
+) -> JsonObject:
+    """A service is told nothing that means something only in programs that it does not run."""
+    name = str(definition.get("name"))
     if definition.get("type") == "namespace":
         inner = cast("list[JsonObject]", definition["tools"])
-        return {**definition, "tools": [_for_service_without_programs(each) for each in inner]}
-    return {
-        key: value for key, value in definition.items() if key not in ("allowed_callers", "output_schema")
-    }
+        return {**definition, "tools": [_without(each, fields, only=only, namespace=name) for each in inner]}
+    if only is not None and (namespace, name) not in only:
+        return definition
+    return {key: value for key, value in definition.items() if key not in fields}
 
 
 def _wire_name(definition: JsonObject) -> str:

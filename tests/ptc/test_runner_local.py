@@ -96,11 +96,23 @@ async def test_calls_of_a_local_program_pass_middleware_and_limits() -> None:
     assert seen == ["run_program direct", "get_units programmatic", "get_units programmatic"]
 
 
+CATCHING = "try:\n    await get_units(sku='bad')\nexcept ToolError:\n    caught = 1\ncaught"
+
+
 async def test_a_failing_tool_is_an_exception_that_the_program_can_catch() -> None:
-    """`on_tool_error="raise"` is for what the model called; a program handles its own."""
-    code = "try:\n    await get_units(sku='bad')\nexcept ToolError:\n    caught = 1\ncaught"
-    output, _ = await run(code, on_tool_error="raise")
+    """As in any Python program; the run goes on."""
+    output, _ = await run(CATCHING)
     assert output == {"status": "completed", "value": 1}
+
+
+async def test_a_failing_tool_ends_the_program_where_the_application_wants_an_exception() -> None:
+    """`on_tool_error="raise"` means the same wherever programs run: the program does not get to hide it."""
+    with pytest.raises(ptc.ToolCallError) as error:
+        await run(CATCHING, on_tool_error="raise")
+    assert isinstance(error.value, ptc.ToolCallFailed)
+    assert (error.value.call.name, error.value.call.caller.kind) == ("get_units", "programmatic")
+    assert [item["type"] for item in error.value.items] == ["message", "function_call", "function_call_output"]
+    assert not error.value.safe_to_retry
 
 
 async def test_what_a_local_program_may_not_call_is_denied() -> None:

@@ -79,7 +79,7 @@ async def test_middleware_may_answer_change_and_override() -> None:
     endpoint = FakeEndpoint(calls, [answer()])
     await runner(endpoint, meddle).run("go")
     outputs = outputs_in(endpoint.bodies[1])
-    assert (outputs["c1"], outputs["c2"], outputs["c4"]) == (100, 20, 400)
+    assert [outputs[call] for call in ("c1", "c2", "c4")] == [{"result": x} for x in (100, 20, 400)]
     assert outputs["c3"]["error"]["type"] == "invalid_arguments"
     assert sorted(RAN) == [4, 20]
 
@@ -120,7 +120,7 @@ async def test_terminating_lets_the_siblings_finish(outcome: Any) -> None:
     assert orphans(result.items) == []
     outputs = {item["call_id"]: item["output"] for item in result.items if "output" in item}
     assert outputs["b"] == "waited"
-    assert outputs["a"] == "7" if outcome else "cancelled" in outputs["a"]
+    assert outputs["a"] == '{"result":7}' if outcome else "cancelled" in outputs["a"]
 
 
 async def test_failing_cancels_the_siblings() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,9 @@ def _entra_provider() -> TokenProvider:
     # The async flavour of azure-identity needs aiohttp; the sync one caches its tokens and runs in a thread.
     from azure.identity import DefaultAzureCredential, get_bearer_token_provider
 
+    # Without a handler of the application's, Python prints warnings itself: pages of them, one for each way
+    # to sign in that was tried, before the one error that says what to do (`CredentialsRejected`).
+    logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     return get_bearer_token_provider(DefaultAzureCredential(), _SCOPE)
 
 

@@ -6,6 +6,7 @@ includes a header, a key or a request body in a message.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,7 @@ from ptc.errors import (
     ResponseCut,
     ServerFailed,
 )
+from ptc_tools.call import JsonValue
 
 _BEFORE_SENDING = frozenset(
     {
@@ -36,7 +38,20 @@ _BEFORE_SENDING = frozenset(
 )
 """Failures of a transport, by class name, that happen before a byte of the request is sent."""
 
-_PROGRAM_WORDS = ("programmatic_tool_calling", "allowed_callers", "programmatic tool calling")
+_TYPE = r"['\"`]?programmatic[_ ]tool[_ ]calling['\"`]?"
+_FIELD = re.compile(r"unknown parameter: ['\"`]?tools\[(?P<index>\d+)\]\.(allowed_callers|output_schema)\b")
+_NOT_KNOWN = (
+    re.compile(rf"{_TYPE}( tool| type)* (is|are) (not|un)[ -]?(supported|available|enabled|allowed|known)"),
+    re.compile(rf"(invalid|unknown|unsupported|unrecognized) (hosted )?(tool )?(type|value|tool):? {_TYPE}"),
+    re.compile(rf"(does not|doesn't|cannot|can't) (support|use|run) (the )?(hosted )?(tool )?{_TYPE}"),
+    re.compile(rf"{_TYPE} is not (one of|a valid|a known)"),
+    _FIELD,
+)
+"""Refusals of the tool's type itself, or of fields that every service with programs has on functions."""
+
+_WITH_CALLERS = frozenset(
+    {"function", "custom", "namespace", "mcp", "code_interpreter", "shell", "apply_patch"}
+)
 
 
 def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception:
@@ -101,21 +116,22 @@ def of_status(status: int, body: Mapping[str, object], *, retry_after: float | N
 
 
 def is_about_programs(body: Mapping[str, object]) -> bool:
-    """Whether a refusal says that the hosted tool, or a field that goes with it, is not known there."""
-    text = str(body.get("message") or "").lower()
-    refused = any(
-        word in text
-        for word in (
-            "support",
-            "unknown",
-            "invalid value",
-            "not allowed",
-            "unrecognized",
-            "not enabled",
-            "not available",
-        )
-    )
-    return refused and any(word in text for word in _PROGRAM_WORDS)
+    """Whether a refusal says that the hosted tool's type, or a field that came with it, is not known there.
+
+    A refusal that only speaks of programs (a tool that cannot have callers, a tool that is missing) is about
+    the request, and stays one.
+    """
+    text = " ".join(str(body.get("message") or "").lower().split())
+    return any(pattern.search(text) for pattern in _NOT_KNOWN)
+
+
+def is_misplaced_field(error: EndpointError, tools: JsonValue) -> bool:
+    """Whether an unknown field stood on a tool that never has it, so that nothing is said of programs."""
+    found = _FIELD.search(str(error).lower())
+    if found is None or not isinstance(tools, list) or int(found["index"]) >= len(tools):
+        return False
+    tool = tools[int(found["index"])]
+    return isinstance(tool, dict) and tool.get("type") not in _WITH_CALLERS
 
 
 def is_lost_chain(error: EndpointError) -> bool:
@@ -161,6 +177,9 @@ def _address(error: BaseException) -> str:
     for cause in _chain(error):
         request = getattr(cause, "__dict__", {}).get("request") or getattr(cause, "_request", None)
         url = getattr(request, "url", None)
-        if url is not None:
-            return f"{url.scheme}://{url.host}" + (f":{url.port}" if url.port else "")
+        if url is None:
+            continue
+        if not url.scheme or not url.host:
+            return f"{str(url)[:200]!r}, which is no address: it has to begin with https:// or http://"
+        return f"{url.scheme}://{url.host}" + (f":{url.port}" if url.port else "")
     return "the endpoint"

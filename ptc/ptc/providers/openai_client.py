@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from ptc.errors import ConfigurationError, ResponseCut
+from ptc.providers.bodies import decode_body, encode_body
 from ptc.providers.endpoint import Endpoint
 from ptc.providers.failures import as_endpoint_error
 from ptc.providers.sse import SseDecoder
@@ -40,27 +40,6 @@ def endpoint_of(client: object) -> Endpoint:
         f"client= is a {type(client).__name__}; give an openai client: ptc.azure_client(), "
         "ptc.openai_client(), or an AsyncOpenAI or OpenAI of your own"
     )
-
-
-def encode_body(body: JsonObject) -> bytes:
-    """The body as it is sent. A lone surrogate in replayed text goes back as the escape that it came as."""
-    try:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except UnicodeEncodeError:
-        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
-
-
-def decode_body(content: bytes) -> JsonObject:
-    """A response's body. Raises ResponseCut for what is not a JSON object."""
-    try:
-        value = json.loads(content)
-    except ValueError:
-        raise ResponseCut(
-            "the service's answer is not JSON: it broke off, or something else answered"
-        ) from None
-    if not isinstance(value, dict):
-        raise ResponseCut("the service's answer is not a JSON object")
-    return value
 
 
 class AsyncClientEndpoint:

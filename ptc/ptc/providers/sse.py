@@ -1,14 +1,13 @@
 """Server-sent events, sans-I/O: bytes in, decoded JSON events out.
 
-It is told bytes as they arrive, in any pieces, and gives whole events. It never guesses: an event whose data
-is not a JSON object is a ResponseCut.
+It is told bytes as they arrive, in any pieces, and gives whole events. It never guesses: see
+`ptc.providers.bodies` for an event whose data is not a JSON object.
 """
 
 from __future__ import annotations
 
-import json
-
 from ptc.errors import ResponseCut
+from ptc.providers.bodies import decode_body
 from ptc_tools.call import JsonObject
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
@@ -57,10 +56,4 @@ class SseDecoder:
         self._size = 0
         if not data or data == b"[DONE]":
             return []
-        try:
-            event = json.loads(data)
-        except ValueError:
-            raise ResponseCut("the stream sent an event that is not JSON") from None
-        if not isinstance(event, dict):
-            raise ResponseCut("the stream sent an event that is not an object")
-        return [event]
+        return [decode_body(data, "an event of the stream")]
