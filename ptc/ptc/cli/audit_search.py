@@ -96,6 +96,11 @@ def hash_value(
     whole = (line for line in lines(log) if isinstance(line, Line) and not line.torn)
     found = [parse(line) for line in whole if any(n in line.data for n in needles)]
     print_records(found, as_json, most=None if everything else MAX_ROWS)
+    if not found:
+        sys.stderr.write(
+            "no digest in the log is of this value. Digests are of whole arguments, results and redacted values;"
+            " what the log shows as it is has none of its own\n"
+        )
 
 
 def export(

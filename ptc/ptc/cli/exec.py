@@ -7,6 +7,7 @@ The program is not trusted, and its exit status is not its own: 0 completed, 1 r
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -82,6 +83,8 @@ def exec_program(
         sys.stdout.write(json.dumps(as_object(result), ensure_ascii=True) + "\n")
     else:
         _print(result, audit, everything)
+        if not granted and result.error is not None and result.error.type == "NameError":
+            sys.stderr.write("no tools were granted: name those of the program with --tools MODULE:ATTR\n")
     raise typer.Exit(exit_status(result.status))
 
 
@@ -250,7 +253,7 @@ def explanation(result: ProgramResult) -> list[str]:
     if result.error is not None:
         lines.append(str(result.error))
         if result.error.excerpt:
-            lines.append(f"    {result.error.excerpt.strip()}")
+            lines.append(textwrap.indent(result.error.excerpt.strip("\n"), "  "))
         if result.error.wall is not None:
             lines.append(f"held by {_WALLS[result.error.wall]}")
     elif result.status.startswith("killed:"):

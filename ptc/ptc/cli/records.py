@@ -23,6 +23,9 @@ def print_records(
 
     if not as_json:
         out = stdout()
+        if not records and header:
+            out.print(text("no record fits", "dim"))
+            return
         shown = records[:most]
         out.print(records_table(shown, header))
         if len(records) > len(shown):
