@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -59,6 +59,8 @@ class ApprovalRequest:
     reason: str = "the tool asks for an approval"
     requested_us: int = 0
     expires_us: int | None = None
+    uncertain: bool = False
+    """The process ended while the call ran, and nobody knows what it did: see `Happened`."""
 
     @property
     def binding(self) -> str:
@@ -68,7 +70,9 @@ class ApprovalRequest:
         return hashlib.sha256(strict_json.canonical(identity)).hexdigest()
 
     def to_json(self) -> JsonObject:
+        uncertain: JsonObject = {"uncertain": True} if self.uncertain else {}
         return {
+            **uncertain,
             "call_id": self.call_id,
             "namespace": self.namespace,
             "name": self.name,
@@ -92,6 +96,7 @@ class ApprovalRequest:
             reason=str(value["reason"]),
             requested_us=int(cast("int", value["requested_us"])),
             expires_us=None if expires is None else int(cast("int", expires)),
+            uncertain=value.get("uncertain") is True,
         )
 
 
@@ -111,7 +116,18 @@ class Deny:
     by: str | None = None
 
 
-Decision: TypeAlias = Approve | Deny
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """For an uncertain call alone: it took effect, and this is its result, held to the tool's schema.
+
+    (`Approve` runs such a call again; `Deny` leaves it, and the model is told that nobody knows.)
+    """
+
+    result: JsonValue = None
+    by: str | None = None
+
+
+Decision: TypeAlias = Approve | Deny | Happened
 
 
 class ApprovalPending(HostControlFlow):
@@ -154,11 +170,16 @@ class ApprovalDesk:
         rule: PauseForApproval,
         recorder: Recorder,
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
+        *,
+        asked: Iterable[ApprovalRequest] = (),
+        on_ask: Callable[[ApprovalRequest], None] | None = None,
     ) -> None:
+        self._asked = {request.binding: request for request in asked}
+        self._on_ask = on_ask
         self._rule = rule
         self._recorder = recorder
         self._decided = {request.binding: (request, decision) for request, decision in decided.values()}
-        self._verdicts: dict[str, Approve | Deny | None] = {}
+        self._verdicts: dict[str, Decision | None] = {}
         self._programs: dict[str, _Program] = {}
         self.requests: dict[str, ApprovalRequest] = {}
         self.contracts: dict[str, Contract] = {}
@@ -199,17 +220,25 @@ class ApprovalDesk:
             return Denied("not_approved", verdict.reason)
         if self._rule.when is not None and not self._rule.when(call, contract, arguments, run):
             return None
-        request = self._request(call, arguments)
-        self.requests[call.call_id] = request
-        self.contracts[call.call_id] = contract
+        raise await self.hold(self._request(call, arguments), contract, run)
+
+    async def hold(self, request: ApprovalRequest, contract: Contract, run: RunContext) -> ApprovalPending:
+        """What leaves a call that waits for a decision, once its siblings have ended or wait as well."""
+        known = self._asked.get(request.binding)
+        if known is not None and known.uncertain == request.uncertain:
+            request = known  # asked before the process ended: what it waits for, and until when, stays
+        elif self._on_ask is not None:
+            self._on_ask(request)
+        self.requests[request.call_id] = request
+        self.contracts[request.call_id] = contract
         data: JsonObject = {
-            "call_id": call.call_id,
+            "call_id": request.call_id,
             "tool": contract.qualified_name,
             "reason": request.reason,
         }
         await self._recorder.event("approval.requested", data, run)
-        await self._siblings_done(call.caller, request)
-        raise ApprovalPending(request)
+        await self._siblings_done(request.caller, request)
+        return ApprovalPending(request)
 
     def _request(self, call: Call, arguments: JsonObject) -> ApprovalRequest:
         now = time.time_ns() // 1000

@@ -15,6 +15,7 @@ from ptc.batch import Batch, BatchResult, Ledger
 from ptc.budget import Budget
 from ptc.choice import ToolChoice
 from ptc.control import ToolFailed
+from ptc.durable import Durable
 from ptc.errors import RemoteProtocolError, ToolCallFailed
 from ptc.events import CallRequested, PendingCall
 from ptc.exposure import LiveExposure
@@ -22,6 +23,7 @@ from ptc.items import is_client_call, item_type, refused_call_of
 from ptc.limits import Spent
 from ptc.loading import LoadedTools
 from ptc.outputs import output_for
+from ptc.recovery import Recovering, RecoveringInvoker, Recovery
 from ptc.reporting import RunReporter
 from ptc.settings import Settings
 from ptc.toolbox import Step
@@ -44,6 +46,7 @@ class Calls:
         exposure: LiveExposure,
         history: Sequence[JsonObject],
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
+        durable: Durable | None = None,
     ) -> None:
         self._settings = settings
         self._context = context
@@ -54,8 +57,25 @@ class Calls:
         self.ledger = Ledger()
         self.loaded = LoadedTools(history)
         self.desk: ApprovalDesk | None = None
-        if isinstance(settings.approver, PauseForApproval):
-            self.desk = ApprovalDesk(settings.approver, reporter, decided)
+        self.recovery: Recovery | None = None
+        pausing = isinstance(settings.approver, PauseForApproval)
+        if pausing or durable is not None:
+            self.desk = ApprovalDesk(
+                settings.approver if isinstance(settings.approver, PauseForApproval) else PauseForApproval(),
+                reporter,
+                {call_id: pair for call_id, pair in decided.items() if not pair[0].uncertain},
+                asked=() if durable is None else durable.past.asked.values(),
+                on_ask=None if durable is None else durable.asked,
+            )
+            if durable is not None:
+                self.recovery = Recovery(
+                    durable,
+                    desk=self.desk,
+                    reporter=reporter,
+                    spent=spent,
+                    limits=settings.limits,
+                    decided=decided,
+                )
 
     @property
     def outcomes(self) -> Mapping[str, Outcome]:
@@ -114,8 +134,17 @@ class Calls:
             functions = (RaisingInvoker if raising else Invoker)(step.functions, **options)
             return functions, functions.with_catalog(step.handlers)
         # Innermost, so that a decision binds to the arguments that the tool would get.
-        layers = (self._budget, *settings.middleware, self.desk)
-        options |= {"approver": self.desk, "middleware": layers}
+        layers = (self._budget, *settings.middleware)
+        options |= {"approver": settings.approver, "middleware": layers}
+        if isinstance(settings.approver, PauseForApproval):
+            options |= {"approver": self.desk, "middleware": (*layers, self.desk)}
+        if self.recovery is not None:
+            self.recovery.code_tool = step.code_tool
+            recovering = RecoveringRaisingInvoker if raising else RecoveringInvoker
+            found = recovering(step.functions, self.desk, **options)
+            handlers = RecoveringInvoker(step.handlers, self.desk, **options)
+            found.recovery = handlers.recovery = self.recovery
+            return found, handlers
         watched = WatchedRaisingInvoker if raising else WatchedInvoker
         return (
             watched(step.functions, self.desk, **options),
@@ -149,6 +178,10 @@ class RaisingInvoker(Invoker):
 
 class WatchedRaisingInvoker(RaisingInvoker, WatchedInvoker):
     """Both: the desk counts the call as over before the program is ended."""
+
+
+class RecoveringRaisingInvoker(RaisingInvoker, Recovering, WatchedInvoker):
+    """The same in a durable run: what a call gave before its process ended is raised as well."""
 
 
 def _failure(call: Call, outcome: Denied | Failure | Cancelled) -> ToolCallFailed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ptc.asking import Asker, Emit
 from ptc.conversation import Conversation
+from ptc.durable import Durable
 from ptc.errors import EndpointError, ProgramsUnsupported, RemoteProtocolError, RequestRejected
 from ptc.events import Event, Failed, StillRunning
 from ptc.exposure import LiveExposure
@@ -37,7 +38,9 @@ class Exchange:
         spent: Spent,
         records: RunRecords,
         emit: Emit | None,
+        durable: Durable | None = None,
     ) -> None:
+        self._durable = durable
         self._settings = settings
         self._conversation = conversation
         self._steps = steps
@@ -52,7 +55,7 @@ class Exchange:
     async def next(self, step: Step) -> tuple[Event, ...]:
         """Sends the conversation and says what came back. Raises EndpointError, RemoteProtocolError."""
         self._spent.requests += 1
-        response = await self._ask_with_fallbacks(step)
+        response = await self._recorded() or await self._ask_with_fallbacks(step)
         events = await self._received(step, response)
         while events and isinstance(events[0], StillRunning):
             self.programs_may_run |= self._may_run(step)
@@ -60,7 +63,9 @@ class Exchange:
                 raise RemoteProtocolError(
                     "the response is still running, and no background response was asked for"
                 )
-            response = await self._asker.poll(events[0].response_id, self._settings.poll_interval)
+            response = self._next_recorded() or await self._asker.poll(
+                events[0].response_id, self._settings.poll_interval
+            )
             events = await self._received(step, response)
         response_id = response.get("id")
         self.response_id = response_id if isinstance(response_id, str) else None
@@ -70,9 +75,11 @@ class Exchange:
         """Notes what came before anything is made of it: a response that is refused may have run programs."""
         if isinstance(response, dict):
             self.programs_may_run |= speaks_of_programs(response)
+            fresh = self._durable is None or await self._durable.received(response, self._exposure.programs)
             if response.get("status") not in _UNDER_WAY:
                 self._spent.usage += Usage.of_response(response)
-                await self._records.received(response)
+                if fresh:
+                    await self._records.received(response)
         try:
             events = self._conversation.receive(response)
         except RemoteProtocolError:
@@ -81,6 +88,22 @@ class Exchange:
         if any(isinstance(event, Failed) for event in events):
             self.programs_may_run |= self._may_run(step)  # as after a 5xx: its output may not be all
         return events
+
+    async def _recorded(self) -> JsonObject | None:
+        """The response of a run that is recovered: it came once, and is not asked for again."""
+        response = self._next_recorded()
+        if response is None or self._durable is None:
+            return None
+        past, exposure = self._durable.past, self._exposure
+        if past.local_from == self._spent.requests and exposure.programs == "hosted":
+            await self._steps.fall_back_to_local()
+        self._conversation.request()
+        return response
+
+    def _next_recorded(self) -> JsonObject | None:
+        if self._durable is None:
+            return None
+        return self._durable.next_response(conversation=self._conversation.mode == "conversation")
 
     def _may_run(self, step: Step) -> bool:
         return step.programs == "hosted" or bool(self._conversation.open_programs)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, overload
 
+from ptc.errors import ContractChanged
 from ptc.handlers import ClientTool
 from ptc.toolbox import (
     HOSTED_PROGRAMS,
@@ -143,6 +144,19 @@ class LiveExposure:
                 elif not any(entry_name(kept) == entry_name(entry) for kept in self._entries):
                     self._entries = (*self._entries[:position], entry, *self._entries[position:])
                     self._retired = [kept for kept in self._retired if kept is not entry]
+            self.version += 1
+
+    def restore(self, names: Sequence[str], hosted_tool: bool, known: Iterable[Entry]) -> None:
+        """Offers exactly these again, found by name among what is offered and `known`. Raises ContractChanged."""
+        with self._lock:
+            by_name = {_qualified(entry): entry for entry in (*known, *self._entries)}
+            missing = [name for name in names if name not in by_name]
+            if missing:
+                raise ContractChanged(
+                    f"the run offered {', '.join(missing)}, which this runner does not have; give them with tools="
+                )
+            self._entries = tuple(by_name[name] for name in names)
+            self.hosted_tool = hosted_tool
             self.version += 1
 
     # Inside

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from ptc.approval import ApprovalDesk, Decision
+from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, Happened
 from ptc.batch import Ledger
 from ptc.conversation import Conversation
 from ptc.errors import ContractChanged, InvalidInput
@@ -94,14 +94,19 @@ def check_contracts(state: RunState, step: Step) -> None:
             )
 
 
-def decisions_for(state: RunState, decisions: Mapping[str, Decision]) -> dict[str, tuple[Any, Decision]]:
+def decisions_for(
+    requests: Iterable[ApprovalRequest], decisions: Mapping[str, Decision]
+) -> dict[str, tuple[ApprovalRequest, Decision]]:
     """Each decision beside the request that it answers. Raises InvalidInput for one that answers nothing."""
-    waiting = {request.call_id: request for request in state.approvals}
+    waiting = {request.call_id: request for request in requests}
     unknown = sorted(set(decisions) - set(waiting))
     if unknown:
         raise InvalidInput(
             f"there is nothing to decide about {', '.join(unknown)}; waiting: {', '.join(sorted(waiting))}"
         )
+    for call_id, decision in decisions.items():
+        if isinstance(decision, Happened) and not waiting[call_id].uncertain:
+            raise InvalidInput(f"{call_id} has not run: approve or deny it; Happened is for uncertain calls")
     return {call_id: (waiting[call_id], decision) for call_id, decision in decisions.items()}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ptc.approval import Approve, Decision
+from ptc.approval import Approve, Decision, Deny, Happened
 from ptc.events import ProgramClosed, ProgramOpened
 from ptc.limits import Spent
 from ptc.reporting import RunReporter
@@ -91,10 +91,10 @@ class RunRecords:
     async def decided(self, call_id: str, decision: Decision) -> None:
         if self._silent:
             return
-        approved = isinstance(decision, Approve)
-        data: JsonObject = {"call_id": call_id, "decision": "approved" if approved else "denied"}
+        words = {Approve: "approved", Deny: "denied", Happened: "happened"}
+        data: JsonObject = {"call_id": call_id, "decision": words[type(decision)]}
         data["by"] = decision.by
-        data["reason"] = None if isinstance(decision, Approve) else decision.reason
+        data["reason"] = decision.reason if isinstance(decision, Deny) else None
         await self.event("approval.decided", data)
 
     async def ended(

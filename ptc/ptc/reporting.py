@@ -87,6 +87,10 @@ class RunReporter:
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
         if self._recorder is not None:
             await self._recorder.event(type, data, run)
+        self.hear(type, data)
+
+    def hear(self, type: str, data: JsonObject) -> None:
+        """Takes an event into the report alone: one that was recorded before."""
         if type == "program.started":
             self._program_started(data)
         elif type == "program.finished":

@@ -55,6 +55,20 @@ class ProgramReport:
 
 
 @dataclass(frozen=True, slots=True)
+class UncertainCall:
+    """A call that was admitted, and of which the outcome is missing: the process ended in between.
+
+    `resolution`: `run_again` (a read, or somebody decided so), `same_key` (an idempotent mutation, run again
+    with the same idempotency key), `reconciled` (the declared read told), `decided` (somebody did), `waiting`.
+    `attempt` is the number of the attempt that nobody saw the end of.
+    """
+
+    call: Call
+    attempt: int
+    resolution: Literal["run_again", "same_key", "reconciled", "decided", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult(Generic[OutputT]):
     """A finished run.
 
@@ -62,6 +76,7 @@ class RunResult(Generic[OutputT]):
     asked for, and else None. `refusal` is set when the model refused. `incomplete_reason` is set when the
     service cut what followed the answer. `limit` names the limit after which the last answer was given.
     A paused run has `approvals`, the calls that wait, and `state`, from which `Runner.resume` goes on.
+    `uncertain`: for a recovered run, the calls that ran when its process ended, and what was done about each.
     """
 
     run_id: str
@@ -79,6 +94,7 @@ class RunResult(Generic[OutputT]):
     response_id: str | None = None
     approvals: tuple[ApprovalRequest, ...] = ()
     state: RunState | None = None
+    uncertain: tuple[UncertainCall, ...] = ()
 
     def to_input(self, message: object = None) -> list[JsonObject]:
         """The input of the next turn: this run's items, and the new message (text or items) after them."""

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
 
-from ptc.approval import Decision
+from ptc.approval import ApprovalRequest, Decision
 from ptc.asking import Emit
-from ptc.batch import failing
+from ptc.batch import BatchResult, failing
 from ptc.calls import Calls
 from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.conversation import Conversation, State
+from ptc.durable import Durable
 from ptc.errors import (
     LimitExceeded,
     RemoteProtocolError,
@@ -82,6 +83,7 @@ class Start:
     previous_response_id: str | None = None
     conversation_id: str | None = None
     state: RunState | None = None
+    durable: Durable | None = None
     decisions: Mapping[str, Decision] = field(default_factory=dict)
 
 
@@ -93,10 +95,26 @@ class _Ending:
     incomplete_reason: str | None = None
 
 
+def _journals(start: Start) -> Mapping[str, JsonObject]:
+    """Of local programs that the run had begun before."""
+    if start.durable is not None:
+        return start.durable.past.journals
+    return {} if start.state is None else start.state.journals
+
+
+def _decided(start: Start) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
+    if start.durable is not None:
+        past = start.durable.past
+        return decisions_for(past.asked.values(), {**past.decisions, **start.decisions})
+    return {} if start.state is None else decisions_for(start.state.approvals, start.decisions)
+
+
 class Run:
     """Drives one run; `drive` is called once."""
 
     def __init__(self, settings: Settings, start: Start, emit: Emit | None = None) -> None:
+        self._durable = durable = start.durable
+        settings = settings if durable is None else durable.settings(settings)
         self._settings = settings
         self._start = start
         self._emit = emit
@@ -125,9 +143,7 @@ class Run:
         self._spent = Spent()
         self._records = RunRecords(settings, self._reporter, self._context, self._spent)
         self._resources = AsyncExitStack()
-        self._steps = Steps(
-            settings, self._exposure, self._resources, {} if state is None else state.journals
-        )
+        self._steps = Steps(settings, self._exposure, self._resources, _journals(start), durable)
         self._calls = Calls(
             settings,
             self._context,
@@ -135,7 +151,8 @@ class Run:
             spent=self._spent,
             exposure=self._exposure,
             history=self._conversation.history,
-            decided={} if state is None else decisions_for(state, start.decisions),
+            decided=_decided(start),
+            durable=durable,
         )
         self._exchange = Exchange(
             settings,
@@ -145,11 +162,20 @@ class Run:
             spent=self._spent,
             records=self._records,
             emit=emit,
+            durable=durable,
         )
+        if durable is not None:
+            durable.watch(self._exposure, lambda: self._spent.requests, settings.entries)
         self._limit: str | None = None
 
     async def drive(self) -> RunResult[object]:
         """Runs to the result. Raises RunError (and ToolCallError with `on_tool_error="raise"`)."""
+        if self._durable is None:
+            return await self._drive()
+        async with self._durable:
+            return await self._drive()
+
+    async def _drive(self) -> RunResult[object]:
         self._tell(RunStarted(self._start.run_id))
         async with self._resources:
             try:
@@ -182,9 +208,25 @@ class Run:
         self._conversation.send(self._start.input)
         for program in self._conversation.open_programs:  # the input may go on where another run broke off
             self._context.programs.open(program)
+        if self._durable is not None:
+            await self._durable.begin(self._start_json())
         step = await self._steps.next()
         await self._records.started(step, self._conversation.history, self._start.labels)
+        for call_id, decision in self._start.decisions.items():
+            if self._durable is not None:
+                self._durable.decided(call_id, decision)
+            await self._records.decided(call_id, decision)
         return await self._requests()
+
+    def _start_json(self) -> JsonObject:
+        start = self._start
+        return {
+            "model": self._settings.model,
+            "mode": self._settings.history,
+            "input": list(self._conversation.history),
+            "previous_response_id": start.previous_response_id,
+            "conversation_id": start.conversation_id,
+        }
 
     async def _go_on(self, state: RunState) -> _Ending | None:
         """A resumed run begins with the calls that wait."""
@@ -210,6 +252,8 @@ class Run:
     async def _requests(self) -> _Ending:
         while True:
             self._check_limits()
+            if self._durable is not None:
+                self._durable.restore_offer(self._spent.requests + 1)
             await self._compact()
             step = await self._steps.next()
             open_before = self._conversation.open_programs
@@ -239,6 +283,14 @@ class Run:
         compact, conversation = self._settings.compact, self._conversation
         if compact is None or conversation.mode != "stateless" or not conversation.at_boundary:
             return
+        durable, number = self._durable, self._spent.requests + 1
+        recorded = None if durable is None else durable.past.compacted.get(number)
+        if recorded is not None:
+            conversation.replace_history(recorded)
+            self._calls.loaded.read_again()
+            return
+        if durable is not None and number in durable.past.sent:
+            return  # it was asked then, and changed nothing
         made = compact(tuple(conversation.history))
         items = await made if inspect.isawaitable(made) else made
         if list(items) == conversation.history:
@@ -246,6 +298,8 @@ class Run:
         before = len(conversation.history)
         conversation.replace_history(items)
         self._calls.loaded.read_again()
+        if durable is not None:
+            durable.note("compacted", {"request": number, "items": list(items)})
         await self._records.event("history.compacted", {"from": before, "to": len(conversation.history)})
 
     # What a response asks for
@@ -297,7 +351,9 @@ class Run:
     async def _run_batch(
         self, step: Step, pending: Sequence[PendingCall], open_before: tuple[str, ...]
     ) -> _Ending | None:
-        result = await self._calls.run(step, pending, self._steps.choice, open_before)
+        result = self._given_again(pending)
+        if result is None:
+            result = await self._calls.run(step, pending, self._steps.choice, open_before)
         self._answer(
             [call for call in pending if call.call.call_id not in result.waiting], result.outcomes, step
         )
@@ -306,6 +362,9 @@ class Run:
         if any(call.whole for call in pending):
             self._spent.failing_batches = self._spent.failing_batches + 1 if failing(result.outcomes) else 0
         if isinstance(result.stop, TerminateRun):
+            if self._durable is not None:
+                told: JsonObject = {"request": self._spent.requests, "text": result.stop.output_text}
+                self._durable.note("terminated", told)
             return _Ending("terminated", result.stop.output_text)
         if isinstance(result.stop, FailRun):
             raise RunTerminated(result.stop.message)
@@ -320,11 +379,38 @@ class Run:
 
     def _answer(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step) -> None:
         items = []
+        number, new = self._spent.requests, []
+        given = {} if self._durable is None else self._durable.past.answers.get(number, {})
         for call in pending:
+            call_id = call.call.call_id
+            if call_id in given:
+                items.append((call_id, given[call_id][0]))
+                continue
             promised = step.promised(call.kind, call.call.namespace, call.call.name)
-            items.append((call.call.call_id, output_for(call, outcomes[call.call.call_id], promised)))
+            item = output_for(call, outcomes[call_id], promised)
+            items.append((call_id, item))
+            new.append((call_id, item, outcomes[call_id]))
+        if self._durable is not None and new:
+            self._durable.answered(new)
         for call_id, item in items:
             self._conversation.answer(call_id, item)
+
+    def _given_again(self, pending: Sequence[PendingCall]) -> BatchResult | None:
+        """The outcomes of a batch that was answered before the run's process ended: nothing of it runs."""
+        recovery, durable = self._calls.recovery, self._durable
+        if recovery is None or durable is None:
+            return None
+        number = self._spent.requests
+        known = durable.past.answered(number, [call.call.call_id for call in pending])
+        if not known:
+            return None
+        reported = recovery.give_batch_again(number)
+        outcomes = {call.call.call_id: known[call.call.call_id][1] for call in pending}
+        for call in pending:
+            if call.call.call_id not in reported:
+                self._reporter.note(call.call, outcomes[call.call.call_id], reused=True)
+        text = durable.past.terminated.get(number)
+        return BatchResult(outcomes, stop=None if text is None else TerminateRun(text))
 
     # Endings
 
@@ -348,6 +434,7 @@ class Run:
             response_id=self._exchange.response_id,
             approvals=() if self._calls.desk is None else tuple(self._calls.desk.requests.values()),
             state=self._state() if ending.status == "paused" else None,
+            uncertain=() if self._calls.recovery is None else tuple(self._calls.recovery.uncertain),
         )
 
     def _state(self) -> RunState:

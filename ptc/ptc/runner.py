@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast, overload
 
 from typing_extensions import Unpack
 
@@ -18,14 +18,17 @@ from ptc.agents import agent_tool
 from ptc.approval import Decision, PauseForApproval
 from ptc.choice import ToolChoice
 from ptc.conversation import HistoryMode
+from ptc.durable import Durable
 from ptc.errors import ConfigurationError
 from ptc.limits import Limits
+from ptc.past import Past
 from ptc.providers.openai_client import endpoint_of
 from ptc.result import RunResult
 from ptc.retry import RetryPolicy
 from ptc.run import Run, Start
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
 from ptc.state import RunState
+from ptc.store.protocol import RunStore
 from ptc.stream import RunStream
 from ptc.structured import OutputFormat
 from ptc.sync import run_blocking
@@ -71,7 +74,8 @@ class Runner:
     `max_requests` and `max_concurrent_calls`. `history`: where the conversation is kept. `request`: more
     fields of every request, such as `reasoning`. `compact`: cuts the history between requests, where no call
     and no program is open. `middleware` goes around every call whatever its caller,
-    the first outermost. Raises ConfigurationError, RegistrationError.
+    the first outermost. `store` keeps each step of each run, so that `recover` goes on with one whose
+    process ended. Raises ConfigurationError, RegistrationError.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Runner:
         call_timeout: float | None = 60.0,
         retry: RetryPolicy | None = None,
         compact: Compact | None = None,
+        store: RunStore | None = None,
     ) -> None:
         if not isinstance(model, str) or not model:
             raise ConfigurationError("model= is the name of a model or of an Azure deployment")
@@ -151,6 +156,7 @@ class Runner:
             output=None if output_type is None else OutputFormat.of(output_type),
             request=check_request_fields(request or {}),
             compact=compact,
+            store=store,
         )
         _check_tools(self._settings)
 
@@ -200,8 +206,18 @@ class Runner:
 
         A call without a decision goes on waiting: the run pauses again. `tools`: those that the paused run
         had added, where it is resumed in another process. Principal and labels are not in a state and are
-        given again. Raises ContractChanged, InvalidInput, and what `run` raises.
+        given again. With a store the run goes on from there, and the state only names it. Raises
+        ContractChanged, InvalidInput, and what `run` raises.
         """
+        if self._settings.store is not None:
+            return await self.recover(
+                state.run_id,
+                decisions=decisions,
+                tools=(*tools, *state.added),
+                output_type=output_type,
+                principal=principal,
+                labels=labels,
+            )
         return await Run(*self._resumption(state, decisions, tools, output_type, principal, labels)).drive()
 
     def resume_sync(
@@ -224,6 +240,67 @@ class Runner:
             labels=labels,
         )
         return run_blocking(coroutine, "resume")
+
+    async def recover(
+        self,
+        run_id: str,
+        *,
+        decisions: Mapping[str, Decision] | None = None,
+        tools: Iterable[ToolLike] = (),
+        output_type: object = None,
+        tool_choice: object = None,
+        limits: Limits | None = None,
+        principal: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        resend: bool = False,
+    ) -> RunResult[Any]:
+        """Goes on with a run of the store, wherever it was: its process ended, it paused, was cancelled or failed.
+
+        Calls that have an outcome do not run again. One that was admitted and has none is in
+        `result.uncertain`: a read or an idempotent mutation runs again, any other is settled by its declared
+        read, or pauses the run (`decisions`: `Approve`, `Deny`, `Happened`). What a run was given of its own
+        (output type, tool choice, limits, principal, labels, tools it added) is given again. `resend` sends a
+        request again that may have reached a conversation kept by the service. Raises RunUnknown, RunLeased,
+        ContractChanged, RequestUncertain, and what `run` raises.
+        """
+        store = self._settings.store
+        if store is None:
+            raise ConfigurationError("a runner without store= has nothing to recover from")
+        stored = await store.acquire(run_id)
+        try:
+            past = Past.of(stored.steps)
+            settings = self._for_recovery(past, tools, output_type, tool_choice, limits)
+            words = MappingProxyType({**self._labels, **(labels or {})})
+            durable = Durable(
+                store, run_id, labels=words, past=past, lease=stored.lease, was=stored.status, resend=resend
+            )
+            start = Start(
+                run_id=run_id,
+                input=past.start["input"],
+                principal=principal if principal is not None else self._principal,
+                labels=words,
+                previous_response_id=cast("str | None", past.start["previous_response_id"]),
+                conversation_id=cast("str | None", past.start["conversation_id"]),
+                decisions=dict(decisions or {}),
+                durable=durable,
+            )
+            run = Run(settings, start)
+        except BaseException:
+            await store.release(stored.lease)
+            raise
+        return await run.drive()
+
+    def recover_sync(
+        self,
+        run_id: str,
+        *,
+        decisions: Mapping[str, Decision] | None = None,
+        tools: Iterable[ToolLike] = (),
+        **options: Any,
+    ) -> RunResult[Any]:
+        """`recover` for callers without an event loop; the same options."""
+        coroutine = self.recover(run_id, decisions=decisions, tools=tools, **options)
+        return run_blocking(coroutine, "recover")
 
     def stream(
         self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
@@ -280,6 +357,33 @@ class Runner:
             decisions=dict(decisions),
         )
 
+    def _for_recovery(
+        self,
+        past: Past,
+        tools: Iterable[ToolLike],
+        output_type: object,
+        tool_choice: object,
+        limits: Limits | None,
+    ) -> Settings:
+        settings = self._settings
+        if (past.start.get("model"), past.start.get("mode")) != (settings.model, settings.history):
+            raise ConfigurationError(
+                f"the run is one of {past.start.get('model')!r} with history {past.start.get('mode')!r};"
+                " it goes on there only"
+            )
+        more, functions, _ = _entries(tools)
+        known = {id(entry) for entry in settings.entries}
+        new = tuple(entry for entry in more if id(entry) not in known)
+        if new:
+            settings = replace(
+                settings, entries=(*settings.entries, *new), functions={**settings.functions, **functions}
+            )
+        if output_type is not None:
+            settings = replace(settings, output=OutputFormat.of(output_type))
+        if tool_choice is not None:
+            settings = replace(settings, tool_choice=ToolChoice.of(tool_choice))
+        return replace(settings, limits=limits or settings.limits)
+
     def _start(self, input: object, output_type: object, options: RunOptions) -> tuple[Settings, Start]:
         unknown = sorted(set(options) - set(RunOptions.__annotations__))
         if unknown:
@@ -293,11 +397,15 @@ class Runner:
             settings = replace(settings, tool_choice=ToolChoice.of(options["tool_choice"]))
         if options.get("limits") is not None:
             settings = replace(settings, limits=options["limits"] or settings.limits)
+        run_id = options.get("run_id") or f"run_{uuid.uuid4().hex}"
+        labels = MappingProxyType({**self._labels, **(options.get("labels") or {})})
+        store = settings.store
         return settings, Start(
-            run_id=options.get("run_id") or f"run_{uuid.uuid4().hex}",
+            run_id=run_id,
             input=input,
             principal=principal if principal is not None else self._principal,
-            labels=MappingProxyType({**self._labels, **(options.get("labels") or {})}),
+            labels=labels,
+            durable=None if store is None else Durable(store, run_id, labels=labels),
             previous_response_id=options.get("previous_response_id"),
             conversation_id=options.get("conversation_id"),
         )

@@ -12,6 +12,7 @@ from ptc.errors import ConfigurationError
 from ptc.limits import Limits
 from ptc.providers.endpoint import Endpoint
 from ptc.retry import RetryPolicy
+from ptc.store.protocol import RunStore
 from ptc.structured import OutputFormat
 from ptc.toolbox import Entry
 from ptc_tools.call import JsonObject, JsonValue
@@ -74,6 +75,7 @@ class Settings:
     output: OutputFormat | None
     request: Mapping[str, JsonValue]
     compact: Compact | None
+    store: RunStore | None = None
 
 
 def check_request_fields(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

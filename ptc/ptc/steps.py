@@ -18,6 +18,7 @@ from ptc.toolbox import Step, build_step
 from ptc_tools.call import JsonObject
 
 if TYPE_CHECKING:
+    from ptc.durable import Durable
     from ptc_sandbox import Sandbox
 
 
@@ -30,7 +31,9 @@ class Steps:
         exposure: LiveExposure,
         resources: AsyncExitStack,
         journals: Mapping[str, JsonObject],
+        durable: Durable | None = None,
     ) -> None:
+        self._durable = durable
         self._settings = settings
         self._exposure = exposure
         self._resources = resources
@@ -56,7 +59,7 @@ class Steps:
         self.current = build_step(
             exposure.entries,
             programs=programs,
-            sandbox=ResumingSandbox.around(self._sandbox, self._journals),
+            sandbox=ResumingSandbox.around(self._sandbox, self._journals, self._durable),
             still_callable=retired,
             namespaces=self._settings.namespaces,
             errors_in_schema=self._settings.errors_in_schema,

@@ -18,6 +18,9 @@ from ptc_tools.record import Recorder
 from ptc_tools.safe_text import describe_exception
 from ptc_tools.settle import settled
 
+GIVEN_UP = "the call was cancelled while it ran; it may have taken effect"
+"""What the record of a mutation says that was broken off: what it did is not known."""
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -74,7 +77,7 @@ class Ledger:
         suspended = isinstance(reason, HostControlFlow)
         outcome: Outcome = Cancelled("the run was suspended" if suspended else "the call was cancelled")
         if ran and not suspended and attempt.contract.mutates:
-            outcome = Uncertain("uncertain", "the call was cancelled while it ran; it may have taken effect")
+            outcome = Uncertain("uncertain", GIVEN_UP)
         try:
             await settled(self.recorder.finished(attempt.token, outcome, _since(attempt)))
         except Exception as error:  # noqa: BLE001 - see above

@@ -145,6 +145,20 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("to", "own", "items now"),
     ),
     _type(
+        "run.recovered",
+        "a process took up a run from its store: an earlier one ended, or the run had paused",
+        ("steps", "own", "steps that the store had"),
+        ("status", "metadata", "running where a process ended in the middle, else how the run had ended"),
+    ),
+    _type(
+        "call.uncertain",
+        "a recovered run came to a call that was admitted, and of which the outcome is missing",
+        ("call_id", "own", "the call"),
+        ("tool", "metadata", "qualified name"),
+        ("attempt", "own", "number of the attempt that nobody saw the end of"),
+        ("resolution", "metadata", "run_again, same_key, reconciled, decided or waiting"),
+    ),
+    _type(
         "request.sent",
         "before a request goes to the provider",
         ("request", "own", "its number in the run, from 1"),

@@ -22,7 +22,7 @@ from ptc.audit.journals import Journals
 from ptc.audit.jsonl import JsonLines
 from ptc.audit.keeper import Checkpoints, Keeper, Rotation
 from ptc.audit.keys import Keyring
-from ptc.audit.lines import Draft
+from ptc.audit.lines import Draft, Statement
 from ptc.audit.notes import Signer, origin
 from ptc.audit.policy import Level, Levels
 from ptc.audit.records import Records, Started
@@ -130,7 +130,8 @@ class AuditLog:
         self._fail = fail
         keeps = self._levels.events == "full" if journals is None else journals
         self._journals = Journals(self.path, self.log_id, keyring) if keeps else None
-        self.rotates = rotate is not None and (rotate.bytes is not None or rotate.seconds is not None)
+        rotates = rotate is not None and (rotate.bytes is not None or rotate.seconds is not None)
+        self.can_hold_runs = kind == "sqlite" and fail == "closed" and not rotates
         self._writer = Writer(
             store,
             Place(stood.seq, stood.prev),
@@ -151,12 +152,22 @@ class AuditLog:
     # ptc_tools.record.Recorder
 
     def started(
-        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
+        self,
+        call: Call,
+        contract: Contract,
+        arguments: JsonValue,
+        run: RunContext,
+        *,
+        also: tuple[Statement, ...] = (),
     ) -> Coroutine[Any, Any, Started]:
-        """Durable when awaited. Raises AuditUnavailable: then the tool must not run."""
+        """Durable when awaited. Raises AuditUnavailable: then the tool must not run.
+
+        `also`: of a run store in this log's file (`ptc.store`), for the transaction of the record.
+        """
         token, record = self._records.started(call, contract, arguments, run)
         if record is None:
             return Done(token)
+        record = record._replace(also=also)
         if not self._inline:
             return self._start(token, record)
         try:
@@ -169,11 +180,13 @@ class AuditLog:
         token.seq = await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
         return token
 
-    def finished(self, token: object, outcome: Outcome, duration_us: int) -> Coroutine[Any, Any, None]:
+    def finished(
+        self, token: object, outcome: Outcome, duration_us: int, *, also: tuple[Statement, ...] = ()
+    ) -> Coroutine[Any, Any, None]:
         """Durable when awaited. Raises AuditUnavailable: then the result must not be released."""
         assert isinstance(token, Started)
         record = self._records.finished(token, outcome, duration_us)
-        return Done(None) if record is None else self._write(record)
+        return Done(None) if record is None else self._write(record._replace(also=also))
 
     def denied(
         self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext
@@ -193,11 +206,13 @@ class AuditLog:
     async def _wait_for(self, record: Draft) -> None:
         await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
 
-    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+    async def event(
+        self, type: str, data: JsonObject, run: RunContext, *, also: tuple[Statement, ...] = ()
+    ) -> None:
         """Durable when it returns. The `replay` of a program goes into its journal, never into a record."""
         if "replay" in data:
             data = await self._with_journal(type, data, run)
-        await self._write(self._records.event(type, data, run))
+        await self._write(self._records.event(type, data, run)._replace(also=also))
 
     async def _with_journal(self, type: str, data: JsonObject, run: RunContext) -> JsonObject:
         data = dict(data)

@@ -18,7 +18,7 @@ from ptc.store.protocol import RunStore, Step
 from ptc_tools.call import JsonObject
 
 Make: TypeAlias = Callable[[], Awaitable[RunStore]]
-ODD = {
+ODD: JsonObject = {
     "text": "é\u2028\U0001f600 \x00",
     "big": 9007199254740993,
     "deep": [[[{}]]],

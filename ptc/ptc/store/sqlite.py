@@ -7,6 +7,7 @@ one transaction. It holds arguments, results and responses as they are: the file
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 import time
@@ -28,16 +29,13 @@ from ptc.store.errors import (
 )
 from ptc.store.holders import is_dead, new_holder
 from ptc.store.protocol import Lease, RunInfo, Step, StoredRun, StoredStatus
-from ptc_tools import strict_json
 from ptc_tools.call import JsonObject
-from ptc_tools.errors import InvalidJson
 
 if TYPE_CHECKING:
     from ptc.audit import AuditLog
 
 APPLICATION_ID: Final = 0x50544352
 VERSION: Final = 1
-_DEPTH: Final = 200
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS run_store (version INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS runs (
@@ -273,10 +271,11 @@ class SQLiteRunStore:
 
 
 def _path_in(log: AuditLog) -> Path:
-    if log.path.suffix == ".jsonl":
-        raise ConfigurationError("a run store lives in an audit log's database: give the log a .db path")
-    if log.rotates:
-        raise ConfigurationError("a log that is rotated cannot hold runs: give the store a file of its own")
+    if not log.can_hold_runs:
+        raise ConfigurationError(
+            f"{log.path} cannot hold runs: that takes a .db log that is not rotated and fails closed;"
+            " give the store a file of its own"
+        )
     return log.path
 
 
@@ -286,13 +285,17 @@ def _rows(run_id: str, steps: Sequence[Step]) -> list[tuple[object, ...]]:
 
 
 def _text(data: object) -> str:
-    return strict_json.dumps(data, max_depth=_DEPTH)
+    # Escaped, since a model's text may hold half of a surrogate pair, which goes back as it came.
+    try:
+        return json.dumps(data, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreUnavailable(f"a step cannot be kept: {error}") from None
 
 
 def _json(text: str, run_id: str) -> JsonObject:
     try:
-        value = strict_json.loads(text, max_depth=_DEPTH)
-    except InvalidJson as error:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise StoreUnreadable(f"a step of run {run_id!r} is damaged: {error}", run_id=run_id) from None
     if not isinstance(value, dict):
         raise StoreUnreadable(f"a step of run {run_id!r} is damaged", run_id=run_id)

@@ -1,0 +1,420 @@
+"""One run's place in a store: each step is durable before it has an effect.
+
+Steps that nothing outside can see yet are noted, and go in order with the next one that must be durable. It
+stands where the audit record stands, so that no call escapes it; with a store in the log's own file a step
+and its record are one transaction. It decides nothing about a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+
+from ptc.approval import ApprovalRequest, Decision
+from ptc.exposure import LiveExposure
+from ptc.outcome_json import outcome_to_json
+from ptc.past import Past, decision_to_json
+from ptc.settings import Settings
+from ptc.store.errors import LeaseLost, RequestUncertain
+from ptc.store.protocol import Lease, RunStore, Step, StoredStatus
+from ptc.toolbox import Entry, entry_name
+from ptc_tools.call import Call, JsonObject, JsonValue, Program
+from ptc_tools.context import RunContext, idempotency_key
+from ptc_tools.contract import Contract
+from ptc_tools.errors import PtcError
+from ptc_tools.ledger import GIVEN_UP
+from ptc_tools.outcome import Cancelled, Denied, Outcome, Success, Uncertain
+from ptc_tools.record import Recorder
+
+if TYPE_CHECKING:
+    from ptc.store.sqlite import SQLiteRunStore
+    from ptc_sandbox.journal import Entry as JournalEntry
+    from ptc_sandbox.journal import JournalHeader
+
+_Note: TypeAlias = "tuple[str, JsonObject]"
+T = TypeVar("T")
+_UNDER_WAY = ("queued", "in_progress")
+
+
+@dataclass(slots=True)
+class _Token:
+    key: str
+    token: object
+
+
+class Durable:
+    """`past` is empty for a new run. An async context manager: while it is open the lease is kept."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        run_id: str,
+        *,
+        labels: Mapping[str, str],
+        past: Past | None = None,
+        lease: Lease | None = None,
+        was: StoredStatus = "running",
+        resend: bool = False,
+    ) -> None:
+        self.past = past or Past()
+        self.run_id = run_id
+        self.attempts: dict[str, int] = {key: call.attempts for key, call in self.past.calls.items()}
+        self._store = store
+        self._labels = labels
+        self._lease = lease
+        self._resend = resend
+        self._next = self.past.last + 1
+        self._notes: list[_Note] = []
+        self._joint: SQLiteRunStore | None = None
+        self._channel = ""
+        self._open: set[asyncio.Future[None]] = set()
+        self._contracts: dict[int, tuple[Contract, str]] = {}
+        self._known_contracts = set(self.past.contracts)
+        self._replayed: set[int] = set()
+        self._keeping: asyncio.Task[None] | None = None
+        self._ended = False
+        self._broken: PtcError | None = None
+        self._exposure: LiveExposure | None = None
+        self._version = 0
+        self._known: Sequence[Entry] = ()
+        self.was = was
+        self.request: Callable[[], int] = lambda: 0
+
+    # Life
+
+    def settings(self, settings: Settings) -> Settings:
+        """The same with a recorder that makes every record a step."""
+        recorder = settings.recorder
+        if recorder is not None and getattr(self._store, "log", None) is recorder:
+            self._joint = cast("SQLiteRunStore", self._store)
+        return replace(settings, recorder=DurableRecorder(self, recorder))
+
+    def watch(self, exposure: LiveExposure, request: Callable[[], int], known: Sequence[Entry]) -> None:
+        """Told once by the driver: what the run offers, which request it is at, and the tools it may find."""
+        self._exposure, self.request, self._known = exposure, request, known
+        self._version = exposure.version
+
+    def restore_offer(self, number: int) -> None:
+        """What the run offered when it sent this request before. Raises ContractChanged."""
+        sent = self.past.sent.get(number)
+        self._offer(sent.get("offered") if sent is not None else None)
+
+    def restore_late_offer(self) -> None:
+        """What tools of the batch that was cut off had changed already."""
+        if self.request() == max(self.past.sent, default=0):
+            self._offer(self.past.offered)
+
+    def _offer(self, offered: JsonValue) -> None:
+        if self._exposure is None or not isinstance(offered, dict) or offered == self.offered():
+            return
+        names = cast("list[str]", offered["names"])
+        self._exposure.restore(names, offered["hosted_tool"] is True, self._known)
+        self._version = self._exposure.version
+
+    async def begin(self, start: JsonObject) -> None:
+        """A new run gets its place. Raises RunExists."""
+        if self._lease is None:
+            first = self._numbered([("start", start)])
+            self._lease = await self._store.create(self.run_id, first, self._labels)
+        self._keeping = asyncio.create_task(self._keep_lease())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
+        if self._lease is not None and not self._ended:
+            with suppress(Exception):  # what ended the run matters more; the lease runs out by itself
+                await self._store.release(self._lease)
+
+    async def _keep_lease(self) -> None:
+        assert self._lease is not None
+        while True:
+            await asyncio.sleep(self._store.lease_seconds / 3)
+            try:
+                await self._store.renew(self._lease)
+            except LeaseLost as lost:
+                self._broken = lost
+                return
+            except Exception:  # noqa: BLE001, S112 - tried again: the next step finds out what is wrong
+                continue
+
+    # Steps
+
+    def note(self, kind: str, data: JsonObject) -> None:
+        """A step that goes with the next one that is made durable."""
+        self._notes.append((kind, data))
+
+    async def commit(
+        self,
+        write: Callable[..., Coroutine[Any, Any, T]] | None,
+        *own: _Note,
+        status: StoredStatus | None = None,
+        bare: bool = False,
+    ) -> T | None:
+        """Makes `own` and what was noted before durable, and the record that `write` writes.
+
+        They are one transaction where one file has both. `bare`: the log will write no record. Raises
+        LeaseLost, StoreUnavailable, and what `write` raises; after that nothing more is written.
+        """
+        joint = self._joint if write is not None and not bare else None
+        await self._in_order("joint" if joint is not None else "own")
+        if self._broken is not None:
+            raise self._broken
+        if self._lease is None:  # the run ended before it began
+            return None if write is None else await write()
+        steps = self._numbered([*self._notes, *own])
+        self._notes = []
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open.add(done)
+        try:
+            if joint is not None and write is not None and (steps or status is not None):
+                return await self._together(joint, steps, write, status)
+            if steps or status is not None:
+                await self._store.append(self._lease, steps, status=status)
+            return None if write is None else await write()
+        except PtcError as error:
+            self._broken = self._broken or error
+            raise
+        finally:
+            self._ended = self._ended or status is not None
+            self._open.discard(done)
+            done.set_result(None)
+
+    async def _together(
+        self,
+        joint: SQLiteRunStore,
+        steps: Sequence[Step],
+        write: Callable[..., Coroutine[Any, Any, T]],
+        status: StoredStatus | None,
+    ) -> T:
+        assert self._lease is not None
+        token = await joint.append_with(
+            self._lease, steps, lambda statements: write(also=tuple(statements)), status=status
+        )
+        if getattr(token, "uncounted", False):  # a log that only counts this tool's calls wrote nothing
+            await self._store.append(self._lease, steps)
+        return token
+
+    async def _in_order(self, channel: str) -> None:
+        """Two ways lead to the file; a step does not overtake one that went the other way."""
+        while self._open and self._channel != channel:
+            await asyncio.wait(tuple(self._open))
+        self._channel = channel
+
+    def _numbered(self, notes: Sequence[_Note]) -> list[Step]:
+        steps = [Step(self._next + index, kind, data) for index, (kind, data) in enumerate(notes)]
+        self._next += len(steps)
+        return steps
+
+    # What the driver asks and tells
+
+    def next_response(self, *, conversation: bool) -> JsonObject | None:
+        """The next recorded response to the request that the run is at. Raises RequestUncertain."""
+        number = self.request()
+        known = self.past.responses.get(number)
+        if known:
+            response = known.pop(0)
+            self._replayed.add(id(response))
+            return response
+        if conversation and number in self.past.sent and known is None and not self._resend:
+            raise RequestUncertain(
+                f"request {number} of run {self.run_id!r} may have reached its conversation; look there, and"
+                " recover with resend=True to send it again",
+                run_id=self.run_id,
+            )
+        return None
+
+    async def received(self, response: JsonObject, programs: str | None) -> bool:
+        """Notes a response, unless it is one of the past: then False. One that goes on is durable at once."""
+        if id(response) in self._replayed:
+            return False
+        note: _Note = (
+            "received",
+            {"request": self.request(), "response": response, "programs": programs},
+        )
+        if response.get("status") in _UNDER_WAY:
+            await self.commit(None, note)
+        else:
+            self._notes.append(note)
+        return True
+
+    def answered(self, calls: Sequence[tuple[str, JsonObject, Outcome]]) -> None:
+        """Outputs of calls, before they are sent."""
+        told: list[JsonValue] = [
+            [call_id, item, outcome_to_json(outcome)] for call_id, item, outcome in calls
+        ]
+        self.note("answered", {"request": self.request(), "calls": told})
+
+    def asked(self, request: ApprovalRequest) -> None:
+        self.note("asked", {"request": request.to_json()})
+
+    def decided(self, call_id: str, decision: Decision) -> None:
+        self.note("decided", {"call_id": call_id, "decision": decision_to_json(decision)})
+
+    def settle(self, key: str, outcome: Outcome) -> None:
+        """What became of an uncertain call, found out without running it."""
+        self.note(
+            "outcome", {"key": key, "outcome": outcome_to_json(outcome), "settled": True, "found": True}
+        )
+
+    def keep_journal(
+        self, program: str, recorded: int | None
+    ) -> Callable[[JournalHeader], list[JournalEntry]]:
+        """For the sandbox: given the journal's header, the list that its entries are appended to."""
+
+        def keep(header: JournalHeader) -> list[JournalEntry]:
+            if recorded is None:
+                self.note("journal", {"program": program, "header": asdict(header)})
+            return _Entries(self, program, header, recorded or 0)
+
+        return keep
+
+    # Calls
+
+    def key(self, call: Call, run: RunContext) -> str:
+        """The whole identity of a call, and what a service is given to know it by."""
+        return idempotency_key(run, call)
+
+    def admission(
+        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
+    ) -> tuple[str, _Note]:
+        """The key of a call, and the step that says that it is about to run."""
+        key = self.key(call, run)
+        attempt = self.attempts[key] = self.attempts.get(key, 0) + 1
+        given: JsonValue = None
+        if call.arguments is not None:
+            given = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
+        data: JsonObject = {
+            "key": key,
+            "attempt": attempt,
+            "call_id": call.call_id,
+            "namespace": call.namespace,
+            "name": call.name,
+            "given": given,
+            "arguments": arguments,
+            "program": call.caller.caller_id if isinstance(call.caller, Program) else None,
+            "line": call.origin_line,
+            "request": self.request(),
+            "contract": self._token(contract),
+        }
+        return key, ("admitted", data)
+
+    def ending(self, key: str, outcome: Outcome) -> _Note:
+        """The step that says how a call ended."""
+        given_up = isinstance(outcome, Uncertain) and outcome.message == GIVEN_UP
+        settled = not given_up and not isinstance(outcome, Cancelled)
+        data: JsonObject = {"key": key, "outcome": outcome_to_json(outcome), "settled": settled}
+        changed = self._exposure is not None and self._exposure.version != self._version
+        if changed and self._exposure is not None and isinstance(outcome, Success):
+            self._version = self._exposure.version
+            data["offered"] = self.offered()
+        return "outcome", data
+
+    def offered(self) -> JsonObject | None:
+        if self._exposure is None:
+            return None
+        names: list[JsonValue] = [
+            ".".join(part for part in entry_name(entry) if part) for entry in self._exposure.entries
+        ]
+        return {"names": names, "hosted_tool": self._exposure.hosted_tool}
+
+    def _token(self, contract: Contract) -> str:
+        """The contract's fingerprint; the contract itself is kept once for each run."""
+        known = self._contracts.get(id(contract))
+        if known is None or known[0] is not contract:
+            known = self._contracts[id(contract)] = (contract, contract.fingerprint())
+        token = known[1]
+        if token not in self._known_contracts:
+            self._known_contracts.add(token)
+            self.note("contract", {"token": token, "contract": contract.to_json()})
+        return token
+
+
+class _Entries(list["JournalEntry"]):
+    """A program's journal on its way into the store; entries of the past are there already."""
+
+    def __init__(self, durable: Durable, program: str, header: JournalHeader, recorded: int) -> None:
+        super().__init__()
+        self._durable, self._program, self._header, self._recorded = durable, program, header, recorded
+
+    def append(self, entry: JournalEntry) -> None:
+        from ptc_sandbox.journal import Journal
+
+        super().append(entry)
+        if len(self) > self._recorded:
+            (told,) = cast("list[JsonValue]", Journal(self._header, (entry,)).to_json()["entries"])
+            self._durable.note("entry", {"program": self._program, "entry": told})
+
+
+class DurableRecorder:
+    """The recorder of a durable run: a step and, where there is one, the application's own record."""
+
+    def __init__(self, durable: Durable, inner: Recorder | None) -> None:
+        self._durable = durable
+        self._inner = inner
+
+    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
+        inner = self._inner
+        key, step = self._durable.admission(call, contract, arguments, run)
+        write = None if inner is None else _writing(inner.started, call, contract, arguments, run)
+        return _Token(key, await self._durable.commit(write, step))
+
+    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+        assert isinstance(token, _Token)
+        inner = self._inner
+        step = self._durable.ending(token.key, outcome)
+        write = None if inner is None else _writing(inner.finished, token.token, outcome, duration_us)
+        await self._durable.commit(write, step, bare=getattr(token.token, "uncounted", False))
+
+    async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
+        if self._inner is not None:
+            await self._inner.denied(call, contract, outcome, run)
+
+    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        status: StoredStatus | None = None
+        own: list[_Note] = []
+        durable, past = self._durable, self._durable.past
+        match type:
+            case "run.started" if past:
+                type, data = "run.recovered", {"steps": past.last, "status": durable.was}
+            case "request.sent":
+                sent: JsonObject = {"request": data["request"], "attempt": data["attempt"]}
+                own.append(("sent", {**sent, "offered": durable.offered()}))
+            case "program.started" | "program.finished":
+                told = self._program(type, data)
+                if told is None:
+                    return
+                own.append(told)
+            case "run.finished":
+                status = cast("StoredStatus", data["status"])
+                if past.ended == status:
+                    await durable.commit(None, status=status)
+                    return
+                own.append(("ended", {"status": status}))
+        write = None if self._inner is None else _writing(self._inner.event, type, data, run)
+        await durable.commit(write, *own, status=status)
+
+    def _program(self, type: str, data: JsonObject) -> _Note | None:
+        """None where the past has told this already: a recovered run reads its responses once more."""
+        key = str(data["call_id"])
+        if data.get("where") == "hosted" or "result" in data:
+            return None if (type, key) in self._durable.past.told else ("told", {"type": type, "key": key})
+        kept = ("call_id", "code", "language", "status", "value", "output")
+        told: JsonObject = {name: data[name] for name in kept if name in data}
+        return "program", {"request": self._durable.request(), "type": type, "data": told}
+
+
+def _writing(record: Callable[..., Any], *arguments: Any) -> Callable[..., Coroutine[Any, Any, Any]]:
+    async def write(**also: Any) -> Any:
+        return await record(*arguments, **also)
+
+    return write

@@ -1,0 +1,162 @@
+"""What a run store says about a run: its steps, read into what a recovered run needs to know.
+
+Pure reading. It never decides what to do about a call of which the outcome is missing; `ptc.recovery` does.
+The kinds of steps and their fields are those of docs/durable.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened
+from ptc.outcome_json import outcome_from_json
+from ptc.store.protocol import Step
+from ptc_tools.call import Call, Direct, JsonObject, Program
+from ptc_tools.outcome import Cancelled, Outcome
+
+
+@dataclass(slots=True)
+class PastCall:
+    """A call that was admitted. `outcome` None: the process ended before there was one.
+
+    `settled`: the outcome was released, or may be given again; else nobody knows what the call did.
+    """
+
+    key: str
+    call: Call
+    arguments: JsonObject
+    request: int
+    contract: JsonObject
+    attempts: int = 1
+    outcome: Outcome | None = None
+    settled: bool = False
+
+
+@dataclass(slots=True)
+class Past:
+    """Empty for a new run."""
+
+    start: JsonObject = field(default_factory=dict)
+    ended: str | None = None
+    last: int = 0
+    sent: dict[int, JsonObject] = field(default_factory=dict)
+    responses: dict[int, list[JsonObject]] = field(default_factory=dict)
+    local_from: int | None = None
+    calls: dict[str, PastCall] = field(default_factory=dict)
+    contracts: dict[str, JsonObject] = field(default_factory=dict)
+    answers: dict[int, dict[str, tuple[JsonObject, Outcome]]] = field(default_factory=dict)
+    terminated: dict[int, str] = field(default_factory=dict)
+    compacted: dict[int, list[JsonObject]] = field(default_factory=dict)
+    journals: dict[str, JsonObject] = field(default_factory=dict)
+    asked: dict[str, ApprovalRequest] = field(default_factory=dict)
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    programs: list[tuple[int, str, JsonObject]] = field(default_factory=list)
+    told: set[tuple[str, str]] = field(default_factory=set)
+    offered: JsonObject | None = None
+
+    def __bool__(self) -> bool:
+        return self.last > 0
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> Past:
+        past = cls()
+        for step in steps:
+            past._take(step.kind, cast("dict[str, Any]", step.data))
+            past.last = step.n
+        return past
+
+    def answered(self, request: int, call_ids: Sequence[str]) -> Mapping[str, tuple[JsonObject, Outcome]]:
+        """Outputs and outcomes of a batch that was answered as a whole; empty for one that was not."""
+        known = self.answers.get(request, {})
+        return known if call_ids and all(call_id in known for call_id in call_ids) else {}
+
+    def calls_of(self, request: int) -> list[PastCall]:
+        """Calls with an outcome to give again, in the order in which they were admitted."""
+        return [call for call in self.calls.values() if call.request == request and call.settled]
+
+    def _take(self, kind: str, data: dict[str, Any]) -> None:
+        match kind:
+            case "start":
+                self.start = data
+            case "sent":
+                self.sent[data["request"]] = data
+                self.ended = self.offered = None
+            case "received":
+                self.responses.setdefault(data["request"], []).append(data["response"])
+                if data.get("programs") == "local" and self.local_from is None:
+                    self.local_from = data["request"]
+            case "contract":
+                self.contracts[data["token"]] = data["contract"]
+            case "admitted":
+                self._admitted(data)
+            case "outcome":
+                self._outcome(data)
+            case "answered":
+                answers = self.answers.setdefault(data["request"], {})
+                for call_id, item, outcome in data["calls"]:
+                    answers[call_id] = (item, outcome_from_json(outcome))
+            case "terminated":
+                self.terminated[data["request"]] = data["text"]
+            case "compacted":
+                self.compacted[data["request"]] = data["items"]
+            case "journal":
+                self.journals[data["program"]] = {"header": data["header"], "entries": []}
+            case "entry":
+                cast("list[Any]", self.journals[data["program"]]["entries"]).append(data["entry"])
+            case "program":
+                self.programs.append((data["request"], data["type"], data["data"]))
+            case "told":
+                self.told.add((data["type"], data["key"]))
+            case "asked":
+                request = ApprovalRequest.from_json(data["request"])
+                self.asked[request.call_id] = request
+                self.decisions.pop(request.call_id, None)
+            case "decided":
+                self.decisions[data["call_id"]] = decision_from_json(data["decision"])
+            case "ended":
+                self.ended = data["status"]
+
+    def _admitted(self, data: dict[str, Any]) -> None:
+        self.ended = None
+        key = data["key"]
+        known = self.calls.pop(key, None)  # in the order of the last attempt
+        caller = Direct() if data["program"] is None else Program(data["program"])
+        call = Call(data["call_id"], data["name"], data["given"], caller, data["namespace"], data.get("line"))
+        attempts = known.attempts + 1 if known else 1
+        contract = self.contracts[data["contract"]]
+        self.calls[key] = PastCall(key, call, data["arguments"], data["request"], contract, attempts)
+        request = self.asked.get(call.call_id)
+        if request is not None and request.uncertain:
+            self.decisions.pop(call.call_id, None)  # it was about the attempt before
+            del self.asked[call.call_id]
+
+    def _outcome(self, data: dict[str, Any]) -> None:
+        outcome = outcome_from_json(data["outcome"])
+        call = self.calls[data["key"]]
+        call.outcome = outcome
+        call.settled = data["settled"] and not isinstance(outcome, Cancelled)
+        if data.get("offered") is not None:
+            self.offered = data["offered"]
+
+
+def decision_to_json(decision: Decision) -> JsonObject:
+    """Plain JSON; `decision_from_json` is the inverse."""
+    match decision:
+        case Approve(arguments, by):
+            changed = None if arguments is None else dict(arguments)
+            return {"decision": "approved", "arguments": changed, "by": by}
+        case Deny(reason, by):
+            return {"decision": "denied", "reason": reason, "by": by}
+        case Happened(result, by):
+            return {"decision": "happened", "result": result, "by": by}
+
+
+def decision_from_json(value: JsonObject) -> Decision:
+    told = cast("dict[str, Any]", value)
+    if told["decision"] == "approved":
+        return Approve(told["arguments"], told["by"])
+    if told["decision"] == "denied":
+        return Deny(told["reason"], told["by"])
+    return Happened(told["result"], told["by"])

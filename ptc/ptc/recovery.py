@@ -1,0 +1,255 @@
+"""What becomes of the calls of a run whose process ended: given again, run again, asked about, or left to somebody.
+
+A call with an outcome is never run again. One that was admitted and has none is uncertain: a read runs again,
+an idempotent mutation runs again with the same key, any other is settled by its declared read, and if that
+does not tell, the run pauses for a decision. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny, Happened, WatchedInvoker
+from ptc.durable import Durable
+from ptc.errors import ContractChanged
+from ptc.limits import Limits, Spent
+from ptc.past import PastCall
+from ptc.reporting import RunReporter
+from ptc.result import UncertainCall
+from ptc_tools import strict_json
+from ptc_tools.call import Call, Direct, JsonObject, Program
+from ptc_tools.compare import compare
+from ptc_tools.context import RunContext
+from ptc_tools.contract import Contract
+from ptc_tools.errors import InvalidJson
+from ptc_tools.invoke import Invoker
+from ptc_tools.middleware import Invocation
+from ptc_tools.outcome import Denied, Empty, Failure, Outcome, Success, Uncertain
+from ptc_tools.tool import AnyTool
+
+
+class Recovery:
+    """The uncertain calls of one recovered run. `decided`: by call id, what somebody decided about each."""
+
+    def __init__(
+        self,
+        durable: Durable,
+        *,
+        desk: ApprovalDesk,
+        reporter: RunReporter,
+        spent: Spent,
+        limits: Limits,
+        decided: Mapping[str, tuple[ApprovalRequest, Decision]],
+    ) -> None:
+        self.desk = desk
+        self.durable = durable
+        self.uncertain: list[UncertainCall] = []
+        self.code_tool: str | None = None
+        self._calls = durable.past.calls
+        self._reporter = reporter
+        self._spent = spent
+        self._limits = limits
+        self._decided = {
+            call_id: decision for call_id, (request, decision) in decided.items() if request.uncertain
+        }
+
+    def find(self, call: Call, run: RunContext) -> PastCall | None:
+        """What the past knows of a call, once."""
+        if not self._calls:
+            return None
+        try:
+            return self._calls.pop(self.durable.key(call, run), None)
+        except InvalidJson:
+            return None  # it cannot have been admitted
+
+    def give_again(self, past: PastCall) -> None:
+        """A call with an outcome counts and is reported as it was; it does not run."""
+        assert past.outcome is not None
+        caller = past.call.caller
+        self._spent.call_refusal(self._limits, caller.caller_id if isinstance(caller, Program) else None)
+        self._reporter.note(past.call, past.outcome, reused=True)
+
+    def give_batch_again(self, request: int) -> set[str]:
+        """All calls and programs of a batch that was answered; gives the ids of the calls."""
+        self._hear_programs(lambda number, _: number == request)
+        return self._give_calls_again(lambda past: past.request == request)
+
+    def _give_calls_again(self, wanted: Callable[[PastCall], bool]) -> set[str]:
+        found = [past for past in self._calls.values() if past.settled and wanted(past)]
+        for past in found:
+            del self._calls[past.key]
+            self.give_again(past)
+        return {past.call.call_id for past in found}
+
+    def _in_journal(self, program: str) -> Callable[[PastCall], bool]:
+        """Which calls a program is told the outcome of by its journal, so that they are not asked for again."""
+        journal = cast("dict[str, Any]", self.durable.past.journals.get(program, {}))
+        told = {f"{program}:{entry[1]}" for entry in journal.get("entries", ()) if entry[0] == "answer"}
+        return lambda past: past.call.call_id in told and past.call.caller == Program(program)
+
+    def _hear_programs(self, wanted: Callable[[int, str], bool]) -> None:
+        for request, type, data in self.durable.past.programs:
+            if wanted(request, str(data["call_id"])):
+                self._reporter.hear(type, data)
+
+    def _is_code_tool(self, call: Call) -> bool:
+        return isinstance(call.caller, Direct) and call.namespace is None and call.name == self.code_tool
+
+    async def resolve(self, invoker: Recovering, past: PastCall, run: RunContext) -> Outcome | None:
+        """The outcome of a call of the past, or None: it may run (again) now. Raises ContractChanged."""
+        call = past.call
+        if past.settled:
+            self.give_again(past)
+            if self._is_code_tool(call):
+                self._give_calls_again(lambda inner: inner.call.caller == Program(call.call_id))
+                self._hear_programs(lambda _, program: program == call.call_id)
+            self.durable.restore_late_offer()
+            await self._reporter.event("call.reused", {"call_id": call.call_id}, run)
+            return past.outcome
+        if self._is_code_tool(call):
+            self._give_calls_again(self._in_journal(call.call_id))
+            return None  # the program goes on from its journal
+        tool = invoker.catalog.resolve(call.namespace, call.name)
+        if tool is None:
+            raise ContractChanged(
+                f"{call.qualified_name} was running when its process ended, and is gone now"
+            )
+        admitted = Contract.from_json(past.contract)
+        verdict = compare(admitted, tool.contract)
+        if not verdict.covered:
+            raise ContractChanged(
+                f"{call.qualified_name} was running when its process ended, and its contract is"
+                f" {verdict.verdict} now: " + "; ".join(str(reason) for reason in verdict.reasons[:3])
+            )
+        both = (admitted, tool.contract)
+        if all(contract.effects == "read" for contract in both):
+            return await self._told(past, tool.contract, "run_again", run)
+        if all(contract.idempotency is not None for contract in both):
+            return await self._told(past, tool.contract, "same_key", run)
+        decision = self._decided.pop(call.call_id, None)
+        if decision is not None:
+            return await self._decide(invoker, past, tool, decision, run)
+        known, outcome = await self._reconcile(invoker, past, tool, run)
+        if known:
+            return await self._told(past, tool.contract, "reconciled", run, outcome)
+        await self._told(past, tool.contract, "waiting", run)
+        raise await self.desk.hold(self._request(past), tool.contract, run)
+
+    async def _told(
+        self,
+        past: PastCall,
+        contract: Contract,
+        resolution: Any,
+        run: RunContext,
+        outcome: Outcome | None = None,
+    ) -> Outcome | None:
+        """Reports what is done about an uncertain call, durable before it is done."""
+        self.uncertain.append(UncertainCall(past.call, past.attempts, resolution))
+        if outcome is not None:
+            self.durable.settle(past.key, outcome)
+            self.give_again(replace(past, outcome=outcome))
+        data: JsonObject = {
+            "call_id": past.call.call_id,
+            "tool": contract.qualified_name,
+            "attempt": past.attempts,
+            "resolution": resolution,
+        }
+        await self._reporter.event("call.uncertain", data, run)
+        return outcome
+
+    async def _decide(
+        self, invoker: Recovering, past: PastCall, tool: AnyTool, decision: Decision, run: RunContext
+    ) -> Outcome | None:
+        outcome: Outcome | None = None
+        if isinstance(decision, Deny):
+            outcome = Uncertain("uncertain", f"nobody knows whether the call took effect: {decision.reason}")
+        elif isinstance(decision, Happened):
+            outcome = invoker.released_value(
+                Invocation(tool, past_arguments(past), past.call, run), decision.result
+            )
+        resolution = "run_again" if isinstance(decision, Approve) else "decided"
+        return await self._told(past, tool.contract, resolution, run, outcome)
+
+    async def _reconcile(
+        self, invoker: Recovering, past: PastCall, tool: AnyTool, run: RunContext
+    ) -> tuple[bool, Outcome | None]:
+        """Asks the declared read. Whether it told, and the outcome; None where nothing had happened."""
+        declared = tool.contract.reconciliation
+        if declared is None:
+            return False, None
+        request = declared.request(past_arguments(past), call_id=past.call.call_id, idempotency_key=past.key)
+        namespace, _, name = declared.tool.rpartition(".")
+        reader = invoker.catalog.resolve(namespace or None, name)
+        if reader is None:
+            return False, None
+        caller = Direct() if "direct" in reader.contract.allowed_callers else past.call.caller
+        call_id = f"{past.call.call_id}:reconcile:{past.attempts}"
+        arguments = request["arguments"]
+        assert isinstance(arguments, dict)
+        read = Call(call_id, name, arguments, caller, namespace or None)
+        told = await Invoker.invoke(invoker, read, run)
+        if isinstance(told, (Denied, Failure)) or not isinstance(told, Success):
+            return False, None
+        value = told.value
+        happened = value.get("happened") if isinstance(value, dict) else None
+        if isinstance(told, Empty) or happened is False:
+            return True, None
+        if happened is True and isinstance(value, dict) and "result" in value:
+            released = invoker.released_value(
+                Invocation(tool, past_arguments(past), past.call, run), value["result"]
+            )
+            if isinstance(released, Success):
+                return True, released
+        sure = "the call took effect" if happened is True else "the call may have taken effect"
+        text = strict_json.dumps(value)
+        return True, Uncertain(
+            "uncertain",
+            f"the process ended while the call ran; {sure}: {declared.tool} says {text}",
+            reconciliation=request,
+        )
+
+    def _request(self, past: PastCall) -> ApprovalRequest:
+        call = past.call
+        return ApprovalRequest(
+            call.call_id,
+            call.name,
+            past_arguments(past),
+            call.caller,
+            call.namespace,
+            reason=f"attempt {past.attempts} was cut off with its process: it may have taken effect",
+            uncertain=True,
+        )
+
+
+def past_arguments(past: PastCall) -> JsonObject:
+    """The validated arguments with which the call was admitted."""
+    return dict(past.arguments)
+
+
+class Recovering(Invoker):
+    """The one path of a durable run: what the past knows comes first. Mixed into the other invokers."""
+
+    recovery: Recovery | None = None
+
+    async def invoke(self, call: Call, run: RunContext) -> Outcome:
+        recovery = self.recovery
+        past = None if recovery is None else recovery.find(call, run)
+        if recovery is not None and past is not None:
+            with recovery.desk.running(call.caller):
+                outcome = await recovery.resolve(self, past, run)
+            if outcome is not None:
+                return outcome
+        return await super().invoke(call, run)
+
+    async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
+        """Attempts are counted over all processes of the run."""
+        if self.recovery is not None:
+            durable = self.recovery.durable
+            attempt = durable.attempts.get(durable.key(invocation.call, invocation.run), attempt)
+        return await super().execute(invocation, keywords, attempt)
+
+
+class RecoveringInvoker(Recovering, WatchedInvoker):
+    """See `Recovering`."""
