@@ -15,7 +15,7 @@ def test_the_table_of_event_types_is_the_one_in_the_code() -> None:
     """Each type is documented field by field, from one source."""
     text = (DOCS / "audit.md").read_text("utf-8")
     shown = text.partition("<!-- events -->\n")[2].partition("<!-- /events -->")[0]
-    assert shown == events_markdown()
+    assert shown == events_markdown(), "python -m ptc.audit.event_docs docs/audit.md writes the table"
 
 
 def test_every_event_type_and_field_says_something() -> None:

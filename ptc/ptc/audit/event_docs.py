@@ -1,8 +1,18 @@
-"""The table of event types as Markdown: what docs/audit.md shows is this, and a test compares them."""
+"""The table of event types as Markdown: what docs/audit.md shows is this, and a test compares them.
+
+`python -m ptc.audit.event_docs docs/audit.md` writes it there.
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Final
+
 from ptc.audit.events import TABLE
+
+BEGIN: Final = "<!-- events -->\n"
+END: Final = "<!-- /events -->"
 
 
 def events_markdown() -> str:
@@ -15,3 +25,13 @@ def events_markdown() -> str:
             parts.extend(f"| `{field.name}` | {field.exposure} | {field.says} |" for field in event.fields)
             parts.append("")
     return "\n".join(parts)
+
+
+def rewrite(page: Path) -> None:
+    """Puts the table between the two marks of a page."""
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}{events_markdown()}{END}{rest.partition(END)[2]}", "utf-8")
+
+
+if __name__ == "__main__":
+    rewrite(Path(sys.argv[1]))
