@@ -27,7 +27,7 @@ Run a Python program and get what it prints and the value of its last expression
 Do the whole job in one program where you can: loops, filters and sums belong in it, and only what you need to \
 know belongs in its output.
 - Tools are async functions with keyword arguments; use await, and asyncio.gather for several at once.
-- A tool that fails raises ToolError (ToolDenied, ToolTimeout) at its await; catch it where you can go on.
+- A tool that fails raises ToolError (ToolDenied, ToolTimeout, ToolUncertain) at its await; catch it if you can.
 - The program's value must be JSON: None, bool, int, float, str, list, dict with string keys.
 - No files, network, environment or subprocesses. Modules: json, math, re, datetime, collections, itertools, \
 functools, statistics, random, decimal, fractions, heapq, bisect, string, textwrap, csv, io, enum, dataclasses, \

@@ -7,7 +7,7 @@ import pytest
 
 from ptc_sandbox.guest.builtins import make_globals
 from ptc_sandbox.guest.facades.module import facade
-from ptc_sandbox.guest.tools import ToolDenied, ToolError, ToolTimeout
+from ptc_sandbox.guest.tools import ERRORS
 from ptc_tools.errors import InvalidName
 from ptc_tools.names import check_program_name
 
@@ -25,7 +25,7 @@ def test_every_name_that_a_program_finds_ready_is_refused_for_its_tools() -> Non
     ready: dict[str, Any] = make_globals(cast(Any, World()), {}, facade("asyncio", {"sleep": asyncio.sleep}))[
         "__builtins__"
     ]
-    errors = [kind.__name__ for kind in (ToolError, ToolDenied, ToolTimeout)]
+    errors = [kind.__name__ for kind in ERRORS]
     for name in [*(name for name in ready if name.isidentifier()), *errors]:
         with pytest.raises(InvalidName):
             check_program_name(None, name)

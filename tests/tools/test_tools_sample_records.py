@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ptc_sandbox import Sandbox
 from ptc_tools import (
     Call,
     Catalog,
@@ -169,6 +170,28 @@ async def test_reading_is_not_writing(store: Store) -> None:
     refused = await ask(store, "set_status", CHANGE, policy=policy)
     assert isinstance(refused, Denied)
     assert refused.code == "not_authorized"
+
+
+PROGRAM_TEXT = """
+try:
+    await records_set_status(operation_id="op_1", customer_id="c_002", status="blocked")
+except ToolUncertain:
+    found = await records_find_operation(operation_id="op_1")
+try:
+    await records_set_status(operation_id="op_1", customer_id="c_003", status="blocked")
+except ToolError as refused:
+    other = [type(refused).__name__, refused.code]
+[found["happened"], other]
+"""
+
+
+async def test_a_program_can_tell_doubt_from_failure(store: Store) -> None:
+    """By the type of the exception at its await."""
+    store.cut_after_commit.append(True)
+    async with Sandbox() as sandbox:
+        result = await sandbox.run(PROGRAM_TEXT, tools=toolset(store), run=run_with(tenant="acme"))
+    assert result.status == "completed", result.error
+    assert result.value == [True, ["ToolError", "tool_error"]]
 
 
 def test_its_contracts_have_no_findings_and_can_be_pinned(store: Store) -> None:

@@ -47,7 +47,9 @@ RESERVED = _TOOL_TYPES | _PROMPT_NAMES | _PROGRAM_NAMES
 # Inside a namespace a name is qualified, so only those stay reserved that dispatch by name alone.
 RESERVED_IN_NAMESPACE = _PROGRAM_NAMES | {"tool_search", "programmatic_tool_calling", "multi_tool_use"}
 # What a program finds ready beside Python's builtins: a tool of that name would stand in its place.
-_READY = frozenset({"asyncio", "exit", "help", "quit", "ToolError", "ToolDenied", "ToolTimeout"})
+_READY = frozenset(
+    {"asyncio", "exit", "help", "quit", "ToolError", "ToolDenied", "ToolTimeout", "ToolUncertain"}
+)
 _BUILTINS = _READY | (frozenset(dir(builtins)) - {"copyright", "credits", "license", "_"})
 # The core's own prefix (extensions use their own).
 RESERVED_NAMESPACES = RESERVED | {"ptc"}

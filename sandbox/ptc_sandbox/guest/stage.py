@@ -18,7 +18,7 @@ from ptc_sandbox.guest.channel import Channel, ChannelClosed, TooLarge
 from ptc_sandbox.guest.encode import NotJson, plain
 from ptc_sandbox.guest.loop import ProgramLoop
 from ptc_sandbox.guest.policy import PolicyViolation, compile_program, forgotten_awaits
-from ptc_sandbox.guest.tools import Caller, ToolDenied, ToolError, ToolTimeout, make_error, reserved_tools
+from ptc_sandbox.guest.tools import ERRORS, Caller, ToolError, make_error, reserved_tools
 from ptc_sandbox.guest.world import World
 
 _MESSAGE_CHARS = 2000
@@ -41,7 +41,7 @@ class Stage:
         self._world = self._loop.world = World(channel, self._loop.sleep_until)
         self._caller = Caller(self._loop, channel)
         self._names: dict[str, Any] = reserved_tools(channel)
-        errors = {kind.__name__: kind for kind in (ToolError, ToolDenied, ToolTimeout)}
+        errors = {kind.__name__: kind for kind in ERRORS}
         self._namespace = make_globals(self._world, {**self._names, **errors}, aio.facade(self._loop))
 
     def run(self, start: dict[str, Any]) -> None:

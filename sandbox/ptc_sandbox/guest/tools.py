@@ -35,7 +35,15 @@ class ToolTimeout(ToolError, TimeoutError):
     code = "timeout"
 
 
-for _kind in (ToolError, ToolDenied, ToolTimeout):
+class ToolUncertain(ToolError):
+    """A change that may have been made: find out before trying again."""
+
+    code = "uncertain"
+
+
+ERRORS = (ToolError, ToolDenied, ToolTimeout, ToolUncertain)
+"""What a program may catch, by these names."""
+for _kind in ERRORS:
     _kind.__module__ = "__main__"
 
 
@@ -46,6 +54,8 @@ def make_error(answer: dict[str, Any]) -> ToolError:
         if answer["status"] == "denied"
         else ToolTimeout
         if answer["code"] == "timeout"
+        else ToolUncertain
+        if answer["status"] == "uncertain"
         else ToolError
     )
     error = kind(answer["message"])
