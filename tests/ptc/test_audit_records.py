@@ -300,3 +300,20 @@ async def test_calls_of_level_none_are_counted_with_every_checkpoint(tmp_path: P
         assert read(path)[-2]["data"] == {"calls": {"get_inventory": 2}}
         log.checkpoint()
     assert len(of_type(read(path), "audit.counted")) == 1
+
+
+async def test_what_a_store_adds_is_written_at_every_level(tmp_path: Path) -> None:
+    """A call that is only counted is still a step of its run: a store in the log's file must not miss it."""
+    import sqlite3
+    from contextlib import closing
+
+    path = tmp_path / "a.db"
+    insert = "INSERT INTO steps VALUES (?)"
+    async with open_log(path, levels=Levels(Rule("none"))) as log:
+        create = ("CREATE TABLE steps (word TEXT)", ())
+        await log.event("run.started", {}, RUN, also=(create,))
+        token = await log.started(call(), INVENTORY, {"sku": "a"}, RUN, also=((insert, ("started",)),))
+        await log.finished(token, Success(1), 1, also=((insert, ("finished",)),))
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT word FROM steps").fetchall() == [("started",), ("finished",)]
+    assert next(r["data"] for r in of_type(read(path), "audit.counted")) == {"calls": {"get_inventory": 1}}

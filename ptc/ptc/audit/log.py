@@ -165,9 +165,9 @@ class AuditLog:
         `also`: of a run store in this log's file (`ptc.store`), for the transaction of the record.
         """
         token, record = self._records.started(call, contract, arguments, run)
+        record = self._with(record, also)
         if record is None:
             return Done(token)
-        record = record._replace(also=also)
         if not self._inline:
             return self._start(token, record)
         try:
@@ -185,14 +185,22 @@ class AuditLog:
     ) -> Coroutine[Any, Any, None]:
         """Durable when awaited. Raises AuditUnavailable: then the result must not be released."""
         assert isinstance(token, Started)
-        record = self._records.finished(token, outcome, duration_us)
-        return Done(None) if record is None else self._write(record._replace(also=also))
+        record = self._with(self._records.finished(token, outcome, duration_us), also)
+        return Done(None) if record is None else self._write(record)
 
     def denied(
         self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext
     ) -> Coroutine[Any, Any, None]:
         """Durable when awaited: also at level `none`."""
         return self._write(self._records.denied(call, contract, outcome, run))
+
+    def _with(self, record: Draft | None, also: tuple[Statement, ...]) -> Draft | None:
+        """The record with a store's statements; where the level is `none`, the count of such calls carries them."""
+        if not also:
+            return record
+        if record is None:
+            record = self._records.take_uncounted() or self._records.own("audit.counted", {"calls": {}})
+        return record._replace(also=also)
 
     def _write(self, record: Draft) -> Coroutine[Any, Any, None]:
         if not self._inline:
@@ -212,7 +220,9 @@ class AuditLog:
         """Durable when it returns. The `replay` of a program goes into its journal, never into a record."""
         if "replay" in data:
             data = await self._with_journal(type, data, run)
-        await self._write(self._records.event(type, data, run)._replace(also=also))
+        record = self._with(self._records.event(type, data, run), also)
+        assert record is not None
+        await self._write(record)
 
     async def _with_journal(self, type: str, data: JsonObject, run: RunContext) -> JsonObject:
         data = dict(data)
