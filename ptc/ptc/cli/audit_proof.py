@@ -103,8 +103,9 @@ def replay(
         out.print(text(verdict if proofs else "not provable: the run has no program", style))
         for proof in proofs:
             where = f" (record {proof.seq})" if proof.seq is not None else ""
+            calls = f", {proof.calls} call{'' if proof.calls == 1 else 's'}" if proof.calls else ""
             out.print(
-                text(f"  program {proof.program}, {proof.calls} calls: {proof.verdict}{where}: {proof.why}"),
+                text(f"  program {proof.program}{calls}: {proof.verdict}{where}: {proof.why}"),
                 soft_wrap=True,
             )
     raise typer.Exit({"proven": PROVEN, "diverged": DIVERGED, "not provable": NOT_PROVABLE}[verdict])
