@@ -38,7 +38,13 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
+        """Whether an engine may be used as far as this case goes."""
         return self.holds or bool(self.excepted)
+
+    @property
+    def stale(self) -> bool:
+        """Whether it holds in spite of its exception: the exception is to be taken off the list."""
+        return self.holds and bool(self.excepted)
 
 
 def gives(value: JsonValue, output: str = "") -> Callable[[ProgramResult, list[Call]], bool]:
@@ -199,10 +205,14 @@ async def check(
 ) -> AsyncIterator[Verdict]:
     """Run the cases one by one. `exceptions`: the reason, by case name, why an engine need not keep it.
 
-    Give the engine short limits (a second or two, a few hundred calls): some cases run into them.
+    Give the engine short limits (a second or two, a few hundred calls, 64 MiB): some cases run into them.
+    ValueError for an exception to a case that there is not: it would excuse nothing.
     """
     from ptc_tools.invoke import Invoker
 
+    unknown = set(exceptions or ()) - {case.name for case in cases}
+    if unknown:
+        raise ValueError(f"exceptions to cases that do not exist: {', '.join(sorted(unknown))}")
     granted = tools()
     path = Invoker(granted)
     for case in cases:
