@@ -95,6 +95,10 @@ class TestImmutable:
         assert json.loads(json.dumps(contract.parameters)) == PARAMETERS
         assert pickle.loads(pickle.dumps(contract.parameters)) == PARAMETERS
 
+    def test_contracts_can_be_kept_in_sets(self) -> None:
+        """A policy or a cache may want to."""
+        assert {full(), full()} == {Contract.from_json(full().to_json())}
+
 
 class TestFingerprint:
     def test_it_does_not_depend_on_the_order_of_keys_tags_tools_or_callers(self) -> None:

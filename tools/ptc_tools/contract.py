@@ -166,6 +166,10 @@ class Contract:
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
+    def __hash__(self) -> int:
+        """Of its name: schemas are objects, which have no hash. Equal contracts have equal names."""
+        return hash((self.namespace, self.name, self.version))
+
     @property
     def qualified_name(self) -> str:
         """`namespace.name`, or the name alone: for messages and logs, never for dispatch."""
