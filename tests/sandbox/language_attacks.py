@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.sandbox.language_attacks_names import NAMES
+from tests.sandbox.language_attacks_objects import OBJECTS
 from tests.sandbox.language_attacks_values import VALUES
 
 
@@ -37,4 +38,4 @@ def _parsed(text: str) -> list[Attack]:
     return attacks
 
 
-ATTACKS = [*_parsed(NAMES), *_parsed(VALUES)]
+ATTACKS = [*_parsed(NAMES), *_parsed(VALUES), *_parsed(OBJECTS)]

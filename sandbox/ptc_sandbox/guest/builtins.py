@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 from ptc_sandbox.guest import policy_tree
 from ptc_sandbox.guest.environment import Environment
-from ptc_sandbox.guest.facades import build, classes, copying, table, zones
+from ptc_sandbox.guest.facades import build, classes, copying, functional, table, zones
 from ptc_sandbox.guest.facades.module import Facade, offered
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_buffers import guard_buffers
@@ -120,6 +120,7 @@ def prepare() -> None:
     classes.guard_enum()
     classes.guard_namedtuple()
     copying.guard_copy()
+    functional.guard_wrapping()
     zones.load()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
     _hide_places()

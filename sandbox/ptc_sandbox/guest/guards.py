@@ -25,6 +25,7 @@ _METHOD: Final = types.BuiltinMethodType
 _ALIASES: Final[tuple[type, ...]] = (types.GenericAlias, typing._GenericAlias)  # type: ignore[attr-defined]
 _BASES: Final = frozenset(
     {
+        typing.Generic,  # `class A[T]` derives from it
         *(object, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, property),
         *(
             value
@@ -135,6 +136,8 @@ class Guards:
 
     def _clock(self, obj: Any, name: str) -> Any:
         found = _real_getattr(obj, name)
+        if type(found) is types.ClassMethodDescriptorType and issubclass(found.__objclass__, datetime.date):
+            raise RefusedAttribute(f"Call {name}() on the class itself.")
         if type(found) is not _METHOD:
             return found
         kind = found.__self__
@@ -209,6 +212,8 @@ class Guards:
     def check_store(self, obj: Any, name: Any) -> None:
         """Raise RefusedAttribute if a program may not set or delete the attribute `name` of `obj`."""
         _exact(name)
+        if isinstance(obj, _ALIASES):
+            raise RefusedAttribute("Programs may not set attributes through a generic alias.")
         rule = store_rule(name)
         if rule is Rule.REFUSED or (name == "split" and isinstance(obj, BaseExceptionGroup)):
             raise RefusedAttribute(f"Programs may not set the attribute {name}.")
@@ -293,6 +298,9 @@ class Guards:
 
     def new_class(self, name: str, bases: tuple[Any, ...], body: Callable[[dict[str, Any]], None]) -> type:
         """A class made by a function, for modules that make classes from data they checked."""
+        bases = (*bases,)  # read once: an iterator or a derived tuple could say something else the next time
+        if type(name) is not str:
+            raise TypeError("the name of a class must be a str")
         for base in bases:
             self._check_base(base, bases)
         self._building += 1
@@ -343,6 +351,7 @@ def _may_be_listed(name: str, value: object) -> bool:
     """Whether `vars(cls)` shows an entry. The redirections of enumerations read what their own fields name."""
     return (
         not names.is_dunder(name)
+        and not (names.is_sunder(name) and load_rule(name) is Rule.GUARDED)
         and load_rule(name) in (Rule.PLAIN, Rule.PRIVATE, Rule.GUARDED)
         and not isinstance(value, types.DynamicClassAttribute)
     )

@@ -116,10 +116,7 @@ REFUSED: Final = (
 """Attributes without an underscore that lead to frames, code, namespaces or the evaluation of strings."""
 
 SUNDER_OF_ENUM: Final = frozenset(
-    (
-        *("_value_", "_name_", "_missing_", "_ignore_", "_order_", "_generate_next_value_", "_sort_order_"),
-        *("_add_alias_", "_add_value_alias_"),
-    )
+    (*("_value_", "_name_", "_missing_", "_ignore_", "_order_", "_generate_next_value_", "_sort_order_"),)
 )
 NAMEDTUPLE: Final = frozenset(("_asdict", "_replace", "_fields", "_make", "_field_defaults"))
 

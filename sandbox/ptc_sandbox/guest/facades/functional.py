@@ -172,6 +172,19 @@ def functools_members(guards: Guards) -> dict[str, Any]:
     }
 
 
+def guard_wrapping() -> None:
+    """Let the standard library's own decorators (`contextmanager`, …) copy no namespace of a class, whose
+    descriptors would come out as they are. Changes this process."""
+
+    def update_wrapper(wrapper: Any, wrapped: Any, assigned: Any = (), updated: Any = ()) -> Any:
+        _copy_names(wrapper, wrapped)
+        if type(wrapped) is types.FunctionType:
+            wrapper.__dict__.update(wrapped.__dict__)
+        return wrapper
+
+    functools.update_wrapper = update_wrapper  # type: ignore[assignment]
+
+
 def _copy_names(wrapper: Any, wrapped: Any) -> None:
     for name in _COPIED:
         try:

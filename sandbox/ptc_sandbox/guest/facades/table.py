@@ -65,7 +65,7 @@ _NAMES: Final[dict[str, str]] = {
         """,
     "enum": """
         CONTINUOUS CONFORM EJECT Enum EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
-        STRICT StrEnum UNIQUE auto member nonmember property unique verify
+        STRICT StrEnum UNIQUE auto member nonmember unique verify
         """,
     "fractions": "Fraction",
     "functools": """

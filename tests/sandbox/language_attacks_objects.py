@@ -1,0 +1,404 @@
+"""Attacks by objects that answer for themselves, by names that are made attributes, by the library's own readers
+and writers of attributes, and by what is shared: see `language_attacks`."""
+
+OBJECTS = r"""
+=== reading by name: a cached property that is told its name -> forbidden_attribute
+from functools import cached_property
+cp = cached_property(lambda o: 0)
+cp.__set_name__(None, "__class__")
+cp.__get__(object, None)
+=== reading by name: a cached property with its name set -> raises AttributeError
+from functools import cached_property
+cp = cached_property(lambda o: 0)
+cp.attrname = "__class__"
+cp.__get__(object, None)
+=== reading by name: a cached property of a class that is not the program's -> forbidden_attribute
+from functools import cached_property
+import math
+cp = cached_property(lambda o: 0)
+cp.__set_name__(None, "sqrt")
+cp.__get__(math, None)
+=== reading by name: a cached property that writes to a function -> forbidden_attribute
+from functools import cached_property
+cp = cached_property(lambda o: 5)
+cp.__set_name__(None, "x")
+cp.__get__(print, None)
+=== reading by name: a cached property whose name lies -> forbidden_attribute
+from functools import cached_property
+class N(str):
+    def __eq__(self, o): return True
+    def __hash__(self): return hash("__globals__")
+cached_property(lambda o: 0).__set_name__(None, N("x"))
+=== reading by name: the namespace of a class under a cache -> raises AttributeError
+import functools, datetime
+functools.lru_cache(datetime.datetime).now.__get__(None, datetime.datetime)()
+=== reading by name: the namespace of a class under a cache, plain -> raises AttributeError
+import functools
+functools.cache(dict).fromkeys
+=== reading by name: the namespace of a class under a context manager -> raises AttributeError
+import contextlib, datetime
+contextlib.contextmanager(datetime.datetime).now.__get__(None, datetime.datetime)()
+=== reading by name: the redirection of an enumeration under a context manager -> raises AttributeError
+import contextlib
+from enum import Enum
+class Mixin:
+    @property
+    def foo(self): return 5
+class E(Mixin, Enum):
+    foo = 1
+p = contextlib.contextmanager(E).foo
+p.name = "gi_frame"
+=== reading by name: enum.property -> forbidden_import
+from enum import property
+=== reading by name: a name that only an enumeration adds -> forbidden_attribute
+from enum import Enum
+class E(Enum):
+    A = 1
+E.A._add_alias_("__getattribute__")
+=== class bodies: an expression among the slots -> forbidden_attribute
+class A:
+    __slots__ = {"a": print.__globals__["os"].getpid()}
+    x = __slots__
+=== class bodies: an expression in the annotation of the slots -> forbidden_attribute
+class A:
+    __slots__: [g := print.__globals__] = ()
+=== class bodies: a call in the annotation of the match arguments -> forbidden_name
+class A:
+    __match_args__: exec("1") = ("a",)
+=== class bodies: slots out of another dict -> forbidden_name
+class A:
+    __slots__ = {**{"__reduce_ex__": 1}}
+=== class bodies: a starred slot -> forbidden_name
+class A:
+    __slots__ = (*["__reduce_ex__"],)
+=== class bodies: slots assigned twice -> forbidden_name
+class A:
+    __slots__ = x = ("a",)
+=== imports: special names where a failure is expected -> forbidden_import
+try: from math import __dict__ as d, __class__ as F
+except ImportError: pass
+=== imports: a private name where a failure is expected -> forbidden_import
+try: from json import _default_decoder
+except ImportError: pass
+=== imports: a class of the asyncio stand-in -> forbidden_import
+try: from asyncio import __class__ as F
+except ImportError: pass
+=== patterns: a field that is an attribute of generators -> forbidden_attribute
+from dataclasses import dataclass
+from abc import ABC
+import collections.abc
+@dataclass
+class G(ABC):
+    gi_frame: object
+=== patterns: a named tuple with such a field -> forbidden_attribute
+from collections import namedtuple
+namedtuple("G", "gi_frame")
+=== patterns: typing's named tuple with such a field -> forbidden_attribute
+import typing
+typing.NamedTuple("N", [("tb_frame", object)])
+=== patterns: typing's named tuple as a class -> forbidden_attribute
+from typing import NamedTuple
+class N(NamedTuple):
+    f_globals: object
+=== patterns: a private field by position -> raises TypeError
+from dataclasses import dataclass
+from abc import ABC
+import asyncio
+@dataclass
+class G(ABC):
+    _loop: object
+G.register(asyncio.Lock)
+match asyncio.Lock():
+    case G(l): print(l)
+=== patterns: str.format by position -> raises TypeError
+from dataclasses import dataclass
+from abc import ABC
+@dataclass
+class F(ABC):
+    format: object
+F.register(str)
+match "{0.gi_frame}":
+    case F(f): f(i for i in [])
+=== patterns: str.format by position of a named tuple -> raises TypeError
+from collections import namedtuple
+from abc import ABCMeta
+class F(namedtuple("F", "format"), metaclass=ABCMeta): pass
+F.register(str)
+match "{0.gi_frame}":
+    case F(f): f(i for i in [])
+=== patterns: the machine's clock by position -> raises TypeError
+from dataclasses import dataclass
+from abc import ABC
+import datetime
+@dataclass
+class N(ABC):
+    now: object
+N.register(datetime.datetime)
+match datetime.datetime(2020, 1, 1):
+    case N(now): now()
+=== patterns: by position, out of the table of an enumeration -> raises TypeError
+from enum import Enum
+class E(Enum):
+    A = 1
+E._member_map_["__match_args__"] = ("gi_frame",)
+E.__members__ == 1
+match E.A:
+    case E(x): print(x)
+=== patterns: fields that are ordinary in order -> gives [1, 2]
+from dataclasses import dataclass
+@dataclass
+class P:
+    x: int
+    y: int
+    _z: int = 0
+match P(1, 2):
+    case P(a, b): r = [a, b]
+r
+=== names as Python reads them: a field -> forbidden_attribute
+from dataclasses import make_dataclass
+make_dataclass("W", ["__match_args_＿"])
+=== names as Python reads them: a field of letters that fold -> forbidden_attribute
+from dataclasses import make_dataclass
+make_dataclass("W", ["ﬀ"])
+=== names as Python reads them: a field of an annotation -> forbidden_attribute
+from dataclasses import dataclass
+@dataclass
+class W:
+    gi_ｆrame: int
+=== names as Python reads them: a named tuple -> forbidden_attribute
+from collections import namedtuple
+namedtuple("W", ["gi_ｆrame"])
+=== names as Python reads them: typing's named tuple -> forbidden_attribute
+import typing
+typing.NamedTuple("W", [("gi_ｆrame", int)])
+=== copying: what the object says of itself -> forbidden_attribute
+import copy, types
+class D: pass
+copy.copy(types.SimpleNamespace(**{"__reduce_ex__": lambda p: ((lambda: D), (), (None, {"__match_args__": ("gi_frame",)}))}))
+=== copying: what an object of its own class says of itself -> forbidden_attribute
+import copy
+class C: pass
+c = C()
+vars(c)["__getstate__"] = lambda: (None, {"__class__": int})
+copy.copy(c)
+=== copying: what an object says deep down -> forbidden_attribute
+import copy
+class C: pass
+c = C()
+vars(c)["__reduce__"] = lambda: (print, ())
+copy.deepcopy([{"a": (c,)}])
+=== copying: what an exception says of itself -> forbidden_attribute
+import copy
+class E(Exception): pass
+e = E()
+vars(e)["__class__"] = int
+copy.copy(e)
+=== copying: a key that is no plain str -> forbidden_attribute
+import copy
+class K(str):
+    def __hash__(self): return hash("__reduce_ex__")
+    def __eq__(self, o): return True
+class C: pass
+c = C()
+vars(c)[K("a")] = 1
+copy.copy(c)
+=== copying: by the library -> gives "U"
+import collections
+class U(collections.UserDict): pass
+u = U()
+vars(u)["__reduce_ex__"] = lambda p: (print, ())
+type(u.copy()).__name__
+=== copying: what a deep copy remembers -> gives [{}, [], {}]
+import copy, random
+memo = {}
+copy.deepcopy(random.shuffle, memo)
+seen = []
+class K:
+    def __deepcopy__(self, memo):
+        seen.append(memo)
+        return self
+copy.deepcopy([[1], K(), random.shuffle])
+[memo, list(seen[0]), dict(seen[0])]
+=== copying: the inside of what it remembers -> forbidden_attribute
+import copy
+class K:
+    def __deepcopy__(self, memo): return memo._copies
+copy.deepcopy([[1], K()])
+=== copying: slots that grew -> gives [1, false]
+import copy
+class A:
+    __slots__ = ["a"]
+    x = __slots__
+A.x.append("__class__")
+a = A(); a.a = 1
+[copy.copy(a).a, copy.copy(a) is a]
+=== copying: a lock -> raises TypeError
+import asyncio, copy
+copy.deepcopy(asyncio.Lock())
+=== generated methods: a frozen class on a module -> raises TypeError
+from dataclasses import dataclass
+import math
+@dataclass(frozen=True)
+class X:
+    sqrt: object
+X.__init__(math, 5)
+=== generated methods: on a task -> raises TypeError
+from dataclasses import dataclass
+import asyncio
+@dataclass
+class Y:
+    _log_destroy_pending: object
+await asyncio.sleep(0)
+Y.__init__(asyncio.current_task(), 5)
+=== generated methods: on a class that an ABC takes for an instance -> raises TypeError
+from dataclasses import dataclass
+from abc import ABC
+import types
+@dataclass
+class Y(ABC):
+    x: object
+Y.register(types.FunctionType)
+Y.__init__(print, 5)
+=== generated methods: repr of a function -> raises TypeError
+from dataclasses import dataclass
+@dataclass
+class Y:
+    _x: object
+Y.__repr__(print)
+=== generated methods: with slots -> raises TypeError
+from dataclasses import dataclass
+@dataclass(slots=True)
+class Y:
+    _x: object
+Y.__repr__(print)
+=== generated methods: comparing hands out str.format -> forbidden_attribute
+from dataclasses import dataclass, field
+got = []
+class Evil:
+    def __eq__(self, other):
+        got.append(other)
+        return True
+@dataclass(init=False)
+class F(str):
+    format: object
+a, b = F("{0.gi_frame}"), F("x")
+b.format = Evil()
+F.__eq__(a, b)
+got[0](i for i in [])
+=== generated methods: asdict hands out str.format -> forbidden_attribute
+from dataclasses import dataclass, field, asdict
+@dataclass(init=False)
+class F(str):
+    format: object
+asdict(F("{0.gi_frame}"))["format"](i for i in [])
+=== classes: bases that say something else the second time -> raises TypeError
+import asyncio, dataclasses
+class T(tuple):
+    def __iter__(self): return iter((object,))
+X = dataclasses.make_dataclass("X", ["a"], bases=T((asyncio.Lock,)))
+if not issubclass(X, asyncio.Lock): raise TypeError
+=== classes: bases by an iterator -> gives true
+import dataclasses
+class T:
+    def __init__(self): self.n = 0
+    def __iter__(self):
+        self.n += 1
+        return iter((object,) if self.n == 1 else (type(print),))
+issubclass(dataclasses.make_dataclass("X", ["a"], bases=T()), object)
+=== enumerations: members by a function, of one that has members in its table -> forbidden_attribute
+from enum import Enum
+class E(Enum): pass
+E._member_map_["x"] = 1
+E("N", {"__getattribute__": 1})
+=== enumerations: a type that says it is int -> forbidden_class
+from enum import Enum
+class Liar:
+    def __eq__(self, other): return True
+Enum("N", ["A"], type=Liar())
+=== enumerations: a mixed-in group of exceptions -> forbidden_class
+from enum import Enum
+Enum("N", ["A"], type=BaseExceptionGroup)
+=== enumerations: the table behind the members -> gives [["A"], ["A"], ["A"]]
+from enum import Enum
+class E(Enum):
+    A = 1
+class Evil:
+    def __eq__(self, other):
+        self.got = other
+        return True
+e = Evil()
+E.__members__ == e
+e.got["B"] = 2
+E._member_map_["C"] = 3
+E._member_names_.append("D")
+[list(E.__members__), list(E._member_map_), E._member_names_]
+=== enumerations: the table in the namespace -> raises KeyError
+from enum import Enum
+class E(Enum):
+    A = 1
+vars(E)["_member_map_"]
+=== enumerations: the table of a library's enumeration -> gives true
+import re
+class Evil:
+    def __eq__(self, other):
+        self.got = other
+        return True
+e = Evil()
+re.RegexFlag.__members__ == e
+e.got.clear()
+re.RegexFlag["ASCII"] is re.ASCII
+=== enumerations: a table of the program's own -> forbidden_attribute
+from enum import Enum
+class E(Enum):
+    A = 1
+E._member_map_ = {}
+=== shared things: classes of asyncio -> raises TypeError
+import asyncio
+asyncio.Lock.acquire = None
+=== shared things: a class of asyncio, by setattr -> raises TypeError
+import asyncio
+setattr(asyncio.Event, "is_set", print)
+=== shared things: the class of a task -> forbidden_attribute
+import asyncio
+await asyncio.sleep(0)
+type(asyncio.current_task()).done = lambda self: True
+=== shared things: the class of a field -> raises TypeError
+import dataclasses
+dataclasses.Field.name = 1
+=== shared things: what dispatches by type -> gives ["object"]
+import functools
+@functools.singledispatch
+def f(x): pass
+class Evil:
+    def __eq__(self, other):
+        self.got = other
+        return True
+e = Evil()
+f.registry == e
+e.got[int] = print
+[t.__name__ for t in f.registry]
+=== shared things: split of a group, by an alias that passes it on -> forbidden_attribute
+import typing
+g = ExceptionGroup("g", [ValueError(1)])
+setattr(typing.Annotated[g, 1], "split", lambda *a: (1, 2))
+=== memory: a number that moves the buffer -> gives [0, 1]
+class B:
+    def __index__(self):
+        global other
+        del ba[:]
+        other = bytearray()
+        ba.extend([0] * 56)
+        return 1
+ba = bytearray(56)
+ba[23] = B()
+[len(other), ba[23]]
+=== memory: array -> forbidden_import
+import array
+=== memory: the buffer of bytes in memory -> forbidden_attribute
+import io
+io.BytesIO(b"x").getbuffer()
+=== memory: the buffer by way of a class of its own -> forbidden_attribute
+import io
+class B(io.BytesIO): pass
+getattr(B(b"x"), "getbuffer")()
+"""
