@@ -49,7 +49,7 @@ def a_body() -> Item:
     reasoning["encrypted_content"] = SEAL.seal(ENCRYPTED_REASONING, {"id": reasoning["id"]})
     bare = {"type": "program", "call_id": "call_p", "code": "await get(sku='a')"}
     item = MINT.identify(bare, Place(0, 1, True), "0" * 10)
-    state = program_state(item, {"seed": 1}, [[None, "get"]])
+    state = program_state(item, {"seed": 1}, [[None, "get"]], model="m")
     owner = {"type": "program", "caller_id": "call_p"}
     call: Item = {"type": "function_call", "call_id": "call_1", "name": "get", "arguments": '{"sku":"a"}'}
     owned = MINT.identify({**call, "caller": owner}, Place(0, OF_A_PROGRAM, False), "1" * 10)
@@ -102,7 +102,7 @@ def a_body() -> Item:
 
 def read(body: Any) -> None:
     request = read_request(body)
-    read_history(request.items, request.tools, SEAL)
+    read_history(request.items, request.tools, SEAL, model="m")
 
 
 def refusal(body: Any) -> Rejected | None:

@@ -47,7 +47,7 @@ def minted(item: Item, turn: int = 0, ordinal: int = 0, after_reasoning: bool = 
 
 def a_program(call_id: str = "call_p", code: str = "await get_inventory(sku='a')", seal: Seal = SEAL) -> Item:
     item = minted({"type": "program", "call_id": call_id, "code": code})
-    state = program_state(item, {"seed": 1}, [[None, "get_inventory"]])
+    state = program_state(item, {"seed": 1}, [[None, "get_inventory"]], model="m")
     return {**item, "fingerprint": seal.seal(FINGERPRINT, state)}
 
 
@@ -77,7 +77,7 @@ def history() -> list[Item]:
 
 
 def read(items: list[Any], tools: list[Any] | None = None) -> History:
-    return read_history(items, read_tools(TOOLS if tools is None else tools), SEAL)
+    return read_history(items, read_tools(TOOLS if tools is None else tools), SEAL, model="m")
 
 
 def refused(items: list[Any], tools: list[Any] | None = None) -> Rejected:
@@ -260,27 +260,39 @@ def test_an_error_object_answers_a_programs_call() -> None:
     assert read(items).next_turn == 1
 
 
-@pytest.mark.parametrize("schema", [{"type": "string"}, {"anyOf": [{"type": "string"}, {"type": "object"}]}])
-def test_json_of_a_type_that_the_schema_names_is_taken(schema: Item) -> None:
-    """A tool whose result is a text has a schema that says so; that text is JSON, not plain."""
+@pytest.mark.parametrize("output", ["3", '"plain"', "null", "[1]", "true", "plain", ""])
+@pytest.mark.parametrize("schema", [{"type": "string"}, {"anyOf": [{"type": "integer"}, {"type": "object"}]}])
+def test_only_an_object_answers_a_programs_call(schema: Item, output: str) -> None:
+    """Whatever the schema says (rule 5): the service answers 400 to everything else."""
     tools = [function("get_inventory", allowed_callers=["programmatic"], output_schema=schema), *TOOLS[1:]]
     items = history()
-    items[4]["output"] = '"seventy"'
-    assert read(items, tools).next_turn == 1
-    items[4]["output"] = "seventy"
+    items[4]["output"] = output
     assert "JSON object" in refused(items, tools).message
+    items[4]["output"] = '{"result":3}'
+    assert read(items, tools).next_turn == 1
 
 
-def test_a_direct_call_may_have_its_caller_absent_null_or_direct() -> None:
-    """The three say the same; only a program's caller can be lost."""
-    for call in (None, {"type": "direct"}):
-        for output in ({}, {"caller": None}, {"caller": {"type": "direct"}}):
-            made = minted(
-                {"type": "function_call", "call_id": "call_1", "name": "get_demand", "arguments": "{}"}
-            )
-            made["caller"] = call
-            answer = {"type": "function_call_output", "call_id": "call_1", "output": "plain", **output}
-            assert read([USER, made, answer]).open_programs == ()
+CALLERS: list[Item] = [{}, {"caller": None}, {"caller": {"type": "direct"}}]
+
+
+@pytest.mark.parametrize("called", CALLERS)
+@pytest.mark.parametrize("answered", CALLERS)
+def test_a_direct_call_gets_its_caller_back_exactly(called: Item, answered: Item) -> None:
+    """Null comes back as null, and absent not at all (rule 3)."""
+    call = {"type": "function_call", "call_id": "call_1", "name": "get_demand", "arguments": "{}"}
+    made = {**minted(call), **called}
+    answer = {"type": "function_call_output", "call_id": "call_1", "output": "plain", **answered}
+    if called == answered:
+        assert read([USER, made, answer]).open_programs == ()
+    else:
+        assert refused([USER, made, answer]).code == "caller_mismatch"
+
+
+def test_a_program_stays_with_the_model_that_wrote_it() -> None:
+    """Replayed to another deployment it is answered 401 (rule 11), with the same key as well."""
+    with pytest.raises(Rejected) as error:
+        read_history(history(), read_tools(TOOLS), SEAL, model="another")
+    assert (error.value.status, error.value.code) == (401, "invalid_program_fingerprint")
 
 
 def test_a_call_of_a_tool_in_a_namespace_keeps_its_namespace() -> None:

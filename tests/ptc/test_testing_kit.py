@@ -208,3 +208,45 @@ def test_the_public_names_are_there() -> None:
         assert getattr(ptc.testing, name) is not None
     with pytest.raises(AttributeError):
         _ = ptc.testing.nothing
+
+
+@pytest.mark.parametrize("programs", ["hosted", "local"])
+async def test_run_code_may_stand_among_other_parts(ptc_runner: MakeRunner, programs: Any) -> None:
+    """In a list it is as good as alone, and a reasoning item before it belongs to what it becomes."""
+    script = ScriptedModel(
+        [reason("r"), run_code("(await double(n=2))['twice']")],
+        lambda request: say(request.program_result),
+    )
+    runner = await ptc_runner(script, tools=[double], programs=programs)
+    assert (await runner.run("go")).output_text == "4"
+
+
+@pytest.mark.parametrize("turn", ["text", 3, [say("a"), "text"], [[say("a")]]])
+def test_what_is_no_turn_is_refused_when_the_script_is_made(turn: Any) -> None:
+    """A part that is dropped in silence is missed by nobody but the test that has it."""
+    with pytest.raises(TypeError, match="no part of a turn"):
+        ScriptedModel(turn)
+
+
+async def test_what_a_function_of_the_request_makes_is_checked_too() -> None:
+    """It shows when the turn is due."""
+    async with in_process(ScriptedModel(lambda request: "text")) as client:  # type: ignore[arg-type, return-value]
+        with pytest.raises(ptc.RequestRejected, match="no part of a turn"):
+            await ptc.Runner(client=client, model="m").run("go")
+
+
+@pytest.mark.parametrize("kind", ["refuse", "lose", "truncate", "cut_stream"])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_without_a_connection_its_faults_end_as_with_one(kind: Any, streamed: bool) -> None:
+    """The client cannot know what happened, and the runner asks again where nothing can have run twice."""
+    fault = Fault(kind, request=1, times=1, after=2)
+    retry = ptc.RetryPolicy(attempts=1)
+    for policy, passes in ((retry, False), (ptc.RetryPolicy(base_delay=0.0), True)):
+        async with in_process(ScriptedModel(say("x")), faults=[fault]) as client:
+            runner = ptc.Runner(client=client, model="m", retry=policy)
+            if passes:
+                result = await runner.stream("q").finish() if streamed else await runner.run("q")
+                assert result.output_text == "x"
+                continue
+            with pytest.raises(ptc.ResponseCut):
+                await (runner.stream("q").finish() if streamed else runner.run("q"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from ptc.gateway.definitions import Definition, ToolSet
 from ptc.gateway.fingerprint import FINGERPRINT, program_state
@@ -35,6 +36,7 @@ from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 
 _MAX_TURNS_IN_ONE_RESPONSE = 32
+_PARTS = get_args(Part)
 
 
 @dataclass(slots=True)
@@ -100,12 +102,17 @@ class Engine:
             tool_choice=talk.tool_choice,
         )
         try:
-            return self._script.next_turn(request)
+            parts = self._script.next_turn(request)
         except ScriptError as error:
             raise Rejected(f"The script cannot go on: {error}", code="script_error") from error
         except Exception as error:  # a turn is the user's own code, and its mistake must be readable
             words = f"The script's turn {turn + 1} raised {type(error).__name__}: {error}"
             raise Rejected(words, code="script_error") from error
+        odd = next((part for part in parts if not isinstance(part, _PARTS)), None)
+        if odd is not None:  # skipped, it would be missed by nobody but the test that has it
+            words = f"The script's turn {turn + 1} has a {type(odd).__name__}, which is no part."
+            raise Rejected(words, code="script_error")
+        return parts
 
     async def _play(self, talk: Conversation, reply: Reply, turn: int, parts: Sequence[Part]) -> bool:
         """Emit a turn; returns whether the model speaks again within this response."""
@@ -153,7 +160,7 @@ class Engine:
             call_id, part.code, callable_tools, self._call_ids(call_id, emit.turn)
         )
         names: list[JsonValue] = [[tool.namespace, tool.name] for tool in callable_tools]
-        state = program_state({**bare, "id": item_id}, header, names)
+        state = program_state({**bare, "id": item_id}, header, names, model=talk.model)
         state["result_alone"] = part.result_alone
         fingerprint = self._seal.seal(FINGERPRINT, state)
         emit.as_is({**bare, "id": item_id, "fingerprint": fingerprint})

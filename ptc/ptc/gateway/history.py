@@ -77,14 +77,15 @@ def read_history(
     tools: ToolSet,
     seal: Seal,
     *,
+    model: str,
     known_reasoning: Callable[[str], bool] = lambda _: False,
 ) -> History:
     """Check the input against every rule; raises `Rejected` for the first that it breaks.
 
-    `known_reasoning` says whether the peer stored a reasoning item of that id: without its encrypted
-    content such an item is of use only where it is stored.
+    `model` is the deployment that is asked. `known_reasoning` says whether the peer stored a reasoning item
+    of that id: without its encrypted content such an item is of use only where it is stored.
     """
-    reader = _Reader(tools, seal, known_reasoning)
+    reader = _Reader(tools, seal, known_reasoning, model)
     checked = [reader.read(value, f"input[{index}]") for index, value in enumerate(items)]
     return reader.finish(checked)
 
@@ -92,8 +93,11 @@ def read_history(
 class _Reader:
     """Goes through the input once, item by item."""
 
-    def __init__(self, tools: ToolSet, seal: Seal, known_reasoning: Callable[[str], bool]) -> None:
+    def __init__(
+        self, tools: ToolSet, seal: Seal, known_reasoning: Callable[[str], bool], model: str
+    ) -> None:
         self.tools = tools
+        self.model = model
         self.seal = seal
         self.mint = Mint(seal)
         self.known_reasoning = known_reasoning
@@ -214,7 +218,7 @@ class _Reader:
     # --- programs ---------------------------------------------------------------------------------------
 
     def _program(self, item: JsonObject, where: str) -> None:
-        state = open_fingerprint(self.seal, item, where)
+        state = open_fingerprint(self.seal, item, where, model=self.model)
         self._check_new_call_id(str(item["call_id"]), where)
         self.programs[str(item["call_id"])] = ProgramHistory(item, state)
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from ptc.gateway.definitions import ToolSet
 from ptc.gateway.rejection import invalid
 from ptc.gateway.shapes import check_caller
-from ptc.gateway.strict_schema import json_type, types_of
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson
@@ -62,10 +61,7 @@ def check_namespace(call: JsonObject, tools: ToolSet, where: str) -> None:
 
 
 def check_object(exchange: Exchange, output: JsonObject, tools: ToolSet, where: str) -> None:
-    """A program-owned call with an output schema is answered by a JSON object, even for an error.
-
-    JSON of another type passes only where the schema names that type itself.
-    """
+    """A program-owned call with an output schema is answered by a JSON object, whatever the schema says."""
     call = exchange.call
     namespace = call.get("namespace")
     tool = tools.get(namespace if isinstance(namespace, str) else None, str(call["name"]))
@@ -73,10 +69,10 @@ def check_object(exchange: Exchange, output: JsonObject, tools: ToolSet, where: 
         return
     text = output["output"]
     try:
-        kind = json_type(strict_json.loads(text)) if isinstance(text, str) else "content"
+        value = strict_json.loads(text) if isinstance(text, str) else None
     except InvalidJson:
-        kind = "text"
-    if kind != "object" and kind not in types_of(tool.output_schema, tool.output_schema):
+        value = None
+    if not isinstance(value, dict):
         raise invalid(
             f"{where}.output",
             f"Invalid output for function call {exchange.call_id}: '{call['name']}' has an output_schema "
@@ -96,18 +92,16 @@ def caller_id(caller: JsonValue) -> str:
 
 
 def _check_same_caller(exchange: Exchange, output: JsonObject, where: str) -> None:
-    """`caller` goes back exactly as it came (wire.md, rule 3)."""
+    """`caller` goes back exactly as it came (wire.md, rule 3): null as null, and absent not at all."""
     expected, given = exchange.call.get("caller"), output.get("caller")
-    if is_direct(expected) and is_direct(given):
-        check_caller(given, f"{where}.caller")
-    elif given is None:
+    if given is None and not is_direct(expected):
         raise invalid(
             f"{where}.caller",
             f"Missing caller for function call output with call_id {exchange.call_id}: the call was made "
             "by a program.",
             code="missing_caller",
         )
-    elif given != expected:
+    if given != expected or ("caller" in output) != ("caller" in exchange.call):
         check_caller(given, f"{where}.caller", extra_fields_are_ours=True)
         raise invalid(
             f"{where}.caller",

@@ -209,6 +209,7 @@ class Peer:
             items,
             request.tools,
             self._seal,
+            model=request.model,
             known_reasoning=lambda item_id: item_id in known or self._store.find_item(item_id) is not None,
         )
 

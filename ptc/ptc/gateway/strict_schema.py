@@ -38,43 +38,6 @@ def check_strict(schema: JsonObject, function: str, param: str) -> None:
             )
 
 
-def types_of(schema: JsonValue, root: JsonObject, depth: int = 8) -> frozenset[str]:
-    """The JSON types that a schema names at its top, through `anyOf`, `oneOf` and local references."""
-    if not isinstance(schema, dict) or depth == 0:
-        return frozenset()
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: JsonValue = root
-        for step in reference[2:].split("/"):
-            target = target.get(step) if isinstance(target, dict) else None
-        return types_of(target, root, depth - 1)
-    named = schema.get("type")
-    found = {named} if isinstance(named, str) else set(map(str, named)) if isinstance(named, list) else set()
-    for keyword in ("anyOf", "oneOf"):
-        options = schema.get(keyword)
-        for option in options if isinstance(options, list) else ():
-            found |= types_of(option, root, depth - 1)
-    return frozenset(found | ({"integer"} if "number" in found else set()))
-
-
-def json_type(value: JsonValue) -> str:
-    """The name that JSON Schema has for the type of a value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-    return "object"
-
-
 def _problem(node: JsonObject) -> str | None:
     for keyword in _UNSUPPORTED:
         if keyword in node:

@@ -221,17 +221,18 @@ async def in_process(
 ) -> AsyncIterator[AsyncOpenAI]:
     """The peer without a process or a port: gives an `openai` client whose requests go straight to it.
 
-    Connections are not real then, so faults that need one break off the answer instead. Retries are off.
+    Faults of the connection end as they would with one: see `ptc.testing.transport`. Retries are off.
     """
-    from httpx2 import ASGITransport, AsyncClient
+    from httpx2 import AsyncClient
     from openai import AsyncOpenAI
 
     from ptc.gateway.app import create_app
     from ptc.gateway.peer import Peer as EmbeddedPeer
+    from ptc.testing.transport import AppTransport
 
     async with (
         EmbeddedPeer(script, key, settings=settings, faults=faults) as peer,
-        AsyncClient(transport=ASGITransport(app=create_app(peer))) as http,
+        AsyncClient(transport=AppTransport(create_app(peer))) as http,
         AsyncOpenAI(base_url="http://peer/v1", api_key="none", http_client=http, max_retries=0) as client,
     ):
         yield client

@@ -7,7 +7,7 @@ script serves any number of conversations, and a peer that was restarted goes on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from ptc.gateway.script import (
     NOTHING,
@@ -43,8 +43,11 @@ __all__ = [
 ]
 from ptc_tools.call import JsonValue
 
-Turn: TypeAlias = Part | Sequence[Part] | Callable[[ModelRequest], Part | Sequence[Part]]
-"""One turn: a part, several in order, or a function of the request that gives them."""
+Chosen: TypeAlias = Callable[[ModelRequest], "Part | Sequence[Part]"]
+Turn: TypeAlias = Part | Chosen | Sequence[Part | Chosen]
+"""One turn: a part, or a function of the request that gives parts; or several of both, in order."""
+
+_PARTS = get_args(Part)
 
 PROGRAMS_TOOL = "programmatic_tool_calling"
 CODE_TOOL = "run_program"
@@ -60,10 +63,13 @@ class ScriptedModel:
 
     A turn comes once each time the model is to speak: at the start, and after the outputs of its calls or
     the end of its program. `then` is said at every later turn; without it a conversation that goes on
-    longer than its script is refused with the error `script_error`.
+    longer than its script is refused with the error `script_error`. Raises TypeError for what is no turn.
     """
 
     def __init__(self, *turns: Turn, then: Turn | None = None) -> None:
+        for turn in (*turns, *(() if then is None else (then,))):
+            for part in turn if isinstance(turn, (list, tuple)) else (turn,):
+                _check(part, or_function=True)
         self.turns = turns
         self.then = then
 
@@ -72,8 +78,21 @@ class ScriptedModel:
         turn = self.turns[request.turn] if request.turn < len(self.turns) else self.then
         if turn is None:
             raise ScriptError(f"it has {len(self.turns)} turns, and turn {request.turn + 1} is due")
-        made = turn(request) if callable(turn) else turn
-        return tuple(made) if isinstance(made, Sequence) else (made,)
+        parts: list[Part] = []
+        for entry in turn if isinstance(turn, (list, tuple)) else (turn,):
+            made = entry(request) if callable(entry) else entry
+            parts += made if isinstance(made, (list, tuple)) else (made,)
+        for part in parts:
+            _check(part, or_function=False)
+        return tuple(parts)
+
+
+def _check(part: object, *, or_function: bool) -> None:
+    if not isinstance(part, _PARTS) and not (or_function and callable(part)):
+        raise TypeError(
+            f"{part!r:.100} is no part of a turn: use say(), call(), program() and the others of ptc.testing"
+            + (", or a function of the request that gives them" if or_function else "")
+        )
 
 
 def say(text: str, *, phase: Phase | None = "final_answer", cut: bool = False) -> Say:
