@@ -187,7 +187,7 @@ class Conversation:
         if not items:
             raise InvalidInput("the input is empty")
         try:
-            wire_json.dumps(items)
+            wire_json.check(items)
         except InvalidJson as error:
             raise InvalidInput(f"the input cannot be sent: {error}") from None
         if self.mode == "stateless":

@@ -29,7 +29,7 @@ def output_of(response: Mapping[str, object]) -> list[JsonObject]:
 def check_sendable(output: Sequence[JsonObject]) -> None:
     """Raises RemoteProtocolError for items that could not be sent back as they are: they are not JSON."""
     try:
-        wire_json.dumps(output)
+        wire_json.check(output)
     except InvalidJson as error:
         raise RemoteProtocolError(f"the response's `output` cannot be replayed: {error}") from None
 

@@ -55,6 +55,12 @@ def dumps(value: object) -> bytes:
         raise InvalidJson(f"not a JSON value: {error}") from None
 
 
+def check(value: object) -> None:
+    """Raises InvalidJson for what `dumps` would refuse, or change: a key that is no text becomes one."""
+    dumps(value)
+    _check_depth(value)
+
+
 def _check_depth(value: object) -> None:
     """Walks level by level, so that no depth can exhaust the stack."""
     level = [value]
@@ -62,6 +68,8 @@ def _check_depth(value: object) -> None:
         below: list[object] = []
         for item in level:
             if isinstance(item, dict):
+                if not all(isinstance(key, str) for key in item):
+                    raise InvalidJson("a key is not a text")
                 below.extend(item.values())
             elif isinstance(item, (list, tuple)):
                 below.extend(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -220,7 +221,18 @@ async def test_each_status_is_a_typed_error(status: int, kind: type[ptc.Endpoint
         ("Tool type 'programmatic_tool_calling' is not supported with this model.", True),
         ("Invalid value: 'programmatic_tool_calling'. Supported values are: 'function'.", True),
         ("Unknown parameter: 'tools[0].allowed_callers'.", True),
+        ("Hosted tool 'programmatic_tool_calling' is not supported with m.", True),
+        ("Unsupported tool type: programmatic_tool_calling", True),
+        ("This model does not support programmatic tool calling.", True),
+        ("'programmatic_tool_calling' is not one of ['function', 'custom'] - 'tools.2.type'", True),
         ("Duplicate tool programmatic_tool_calling.", False),
+        ("Invalid value: 'allowed_callers' is not allowed on tools[2] (web_search).", False),
+        (
+            "Invalid value: 'program'. Supported values are: 'direct' and 'programmatic' (allowed_callers).",
+            False,
+        ),
+        ("Tool 'f' can be called by programs only, which needs the 'programmatic_tool_calling' tool.", False),
+        ("Invalid value: 'x'. Supported values are: 'function', 'programmatic_tool_calling'.", False),
         ("Unknown parameter: 'foo'.", False),
     ],
 )
@@ -327,3 +339,87 @@ def test_an_event_that_is_not_an_object_cuts_the_stream(data: bytes) -> None:
     """Nothing is guessed."""
     with pytest.raises(ptc.ResponseCut):
         SseDecoder().feed(data)
+
+
+@pytest.mark.parametrize(("index", "falls_back"), [(0, True), (1, False)])
+async def test_a_field_on_the_wrong_tool_is_the_requests_fault(index: int, falls_back: bool) -> None:
+    """A web search has no callers anywhere; that says nothing about programs, and `auto` hides no mistake."""
+
+    @ptc.tool(allowed_callers=["direct", "programmatic"])
+    def echo(x: int) -> int:
+        """Say it back."""
+        return x
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        body = json.loads(request.content)
+        if "allowed_callers" not in body["tools"][0]:
+            message = {"type": "message", "role": "assistant", "content": "done", "status": "completed"}
+            return httpx2.Response(200, json={"id": "r", "status": "completed", "output": [message]})
+        said = f"Unknown parameter: 'tools[{index}].allowed_callers'."
+        return httpx2.Response(400, json={"error": {"message": said}})
+
+    search: dict[str, Any] = {"type": "web_search", "allowed_callers": ["direct"]}
+    async with client_of(serve) as client:
+        run = ptc.Runner(client=client, model="m", tools=[echo, search], programs="auto").run("go")
+        if falls_back:
+            assert (await run).output_text == "done"
+            return
+        with pytest.raises(ptc.RequestRejected, match="allowed_callers") as error:
+            await run
+    assert not isinstance(error.value, ptc.ProgramsUnsupported)
+
+
+ODD_BODIES = [
+    b'{"type": "x", "v": NaN}',
+    b'{"type": "x", "v": 1e999}',
+    b'{"type": "x", "v": ' + b"[" * 3000 + b"]" * 3000 + b"}",
+    b'{"type": "x", "v": ' + b"[" * 200 + b"]" * 200 + b"}",
+    b'{"type": "x", "v": 1, "v": 2}',
+    b'{"type": "x", "v": ' + b"9" * 5000 + b"}",
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("odd", ODD_BODIES, ids=["nan", "infinity", "deepest", "deep", "twice", "long"])
+async def test_a_response_that_could_not_be_replayed_runs_nothing(odd: bytes, streamed: bool) -> None:
+    """It would be found at the next request only, after its tools have run."""
+    ran: list[int] = []
+
+    @ptc.tool
+    def echo(x: int) -> int:
+        """Say it back."""
+        ran.append(x)
+        return x
+
+    called = b'{"type":"function_call","call_id":"c1","name":"echo","arguments":"{\\"x\\":1}"}'
+    body = b'{"id":"r","status":"completed","output":[' + odd + b"," + called + b"]}"
+    if streamed:
+        event = b'{"type":"response.completed","response":' + body + b"}"
+        body = b"event: response.completed\ndata: " + event + b"\n\n"
+    async with client_of(lambda request: httpx2.Response(200, content=body)) as client:
+        runner = ptc.Runner(client=client, model="m", tools=[echo], retry=NO_RETRY)
+        with pytest.raises((ptc.RemoteProtocolError, ptc.ResponseCut)):
+            await (runner.stream("go").finish() if streamed else runner.run("go"))
+    assert ran == []
+
+
+@pytest.mark.parametrize("odd", [float("nan"), object(), {1: 2}])
+async def test_an_input_that_is_not_json_is_refused_before_anything_is_sent(odd: Any) -> None:
+    """By a typed error that says so."""
+    async with client_of(lambda request: httpx2.Response(500)) as client:
+        with pytest.raises(ptc.InvalidInput):
+            await ptc.Runner(client=client, model="m").run([{"role": "user", "content": "x", "odd": odd}])
+
+
+async def test_an_address_that_is_none_is_named() -> None:
+    """`OPENAI_BASE_URL=nonsense` is a typing error, and the message shows it."""
+    async with openai.AsyncOpenAI(api_key="k", base_url="nonsense") as client:
+        with pytest.raises(ptc.EndpointUnreachable, match=r"nonsense.*no address"):
+            await ptc.Runner(client=client, model="m", retry=NO_RETRY).run("go")
+
+
+def test_signing_in_prints_nothing_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library of the identity logs pages of attempts; the one error that says what to do is enough."""
+    ptc.azure_client("https://x.openai.azure.com")
+    handlers = logging.getLogger("azure.identity").handlers
+    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
