@@ -46,6 +46,8 @@ class Detector:
 
     def find(self, text: str) -> list[str]:
         if self.name == "card_number":
+            if _ENOUGH_DIGITS.search(text) is None:  # nearly every text: all the rest is dear beside this
+                return []
             return [
                 card for run in self.pattern.finditer(_UUID.sub("x", text)) for card in _cards(run.group())
             ]
@@ -60,14 +62,16 @@ def _cards(run: str) -> list[str]:
     cards: list[str] = []
     end = 0
     for first, (start, _) in enumerate(groups):
-        digits = 0
+        digits, found = 0, end
         for begin, stop in groups[first : first + 7]:
             digits += stop - begin
             if start < end or digits > 19:
                 break
             if digits >= 13 and _is_card(run[start:stop]):
-                cards.append(run[start:stop])
-                end = stop
+                found = stop  # the longest: what comes after a number may fit as well, and is hidden with it
+        if found > end:
+            cards.append(run[start:found])
+            end = found
     return cards
 
 
@@ -83,6 +87,7 @@ def _is_card(text: str) -> bool:
 # Digits that stand alone. Inside a word, a decimal, a hash or a UUID they are part of something else: one in
 # two hundred SHA-256 digests holds digits that would pass for a card.
 _DIGITS: Final = r"(?<![^\W_])(?<!\d\.)\d++(?![^\W_])(?!\.\d)"
+_ENOUGH_DIGITS: Final = re.compile(r"\d(?:[ -]?\d){12}")
 _UUID: Final = re.compile(r"(?<![^\W_])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![^\W_])")
 
 
