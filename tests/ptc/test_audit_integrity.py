@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -481,3 +484,24 @@ async def test_a_part_of_the_log_is_never_overwritten(tmp_path: Path) -> None:
     assert precious.read_text() == "precious"
     assert [record["seq"] for record in read(path)] == list(range(1, len(raw_lines(path)) + 1))
     assert len(raw_lines(path)) > 60
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become somebody who may not write")
+def test_an_auditor_who_may_only_read_reads(tmp_path: Path) -> None:
+    """A log handed over on a read-only share is verified there, by somebody who can make no file beside it."""
+    folder = tmp_path / "share"
+    asyncio.run(fill(folder / "a.db"))
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    for place in (folder, *folder.parents):
+        if place == Path("/tmp") or place == Path("/"):
+            break
+        place.chmod(0o755)
+    folder.chmod(0o555)
+    program = (
+        "import os, sys\nfrom ptc.audit.verify import verify\nos.setresuid(65534, 65534, 65534)\n"
+        "print(verify(sys.argv[1]).verdict)"
+    )
+    command = [sys.executable, "-c", program, str(folder / "a.db")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout == "intact\n", ran.stderr

@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
 from ptc.audit.store import segments, suffix_kind
@@ -123,17 +124,15 @@ def is_being_written(path: str | os.PathLike[str]) -> bool:
 
 
 def connect(file: Path) -> sqlite3.Connection:
-    """A database of a log, for reading alone. Also where its folder cannot be written to."""
-    uri = file.resolve().as_uri()
-    try:
-        db = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
-        try:
-            db.execute("SELECT seq FROM records LIMIT 1").fetchall()
-        except sqlite3.DatabaseError:
-            db.close()
-            raise
-    except sqlite3.OperationalError:
-        db = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+    """A database of a log, for reading alone. Raises sqlite3.Error where it cannot be opened.
+
+    SQLite reads a WAL database through files beside it and makes them where they are not there. Where it cannot
+    and they are not, the log was closed (a writer would have made them): it is read as a file that does not change.
+    """
+    live = os.access(file.parent, os.W_OK) or os.path.exists(f"{file}-wal")
+    how = "mode=ro" if live else "immutable=1"
+    uri = f"file:{quote(os.path.abspath(file))}?{how}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None)
     db.text_factory = bytes
     return db
 
