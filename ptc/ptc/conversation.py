@@ -343,6 +343,7 @@ class Conversation:
 
     def _programs_in(self, output: Sequence[JsonObject]) -> list[Event]:
         events: list[Event] = []
+        known = set(self._known_programs)
         for item in output:
             kind, call_id = item_type(item), item.get("call_id")
             if kind not in ("program", "program_output"):
@@ -350,8 +351,9 @@ class Conversation:
             if not isinstance(call_id, str) or not call_id:
                 raise RemoteProtocolError(f"a {kind} item came without a call id")
             if kind == "program":
-                if call_id in self._known_programs:
+                if call_id in known:
                     raise RemoteProtocolError(f"a second program came with the call id {call_id!r}")
+                known.add(call_id)
                 events.append(ProgramOpened(call_id, str(item.get("code") or ""), item))
             else:
                 status = str(item.get("status") or "completed")

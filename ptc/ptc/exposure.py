@@ -190,7 +190,7 @@ class LiveExposure:
             raise DuplicateTool(
                 f"another tool is called {_qualified(entry)!r}; remove it first, or rename one"
             )
-        if isinstance(entry, Tool) and self.programs != "local":
+        if isinstance(entry, Tool) and self.programs == "hosted":
             entry.contract.check_for_service()
         if program_only(entry) and self.programs != "hosted":
             raise RuntimeError(

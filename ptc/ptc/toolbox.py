@@ -165,7 +165,7 @@ def build_step(
             ],
         )
     functions = Catalog([*tools, *([code_tool] if code_tool is not None else [])], namespaces=namespaces)
-    if programs != "local":
+    if programs == "hosted":
         for function in functions:
             function.contract.check_for_service()
     sent = [*functions, *(entry for entry in still_callable if isinstance(entry, Tool))]
