@@ -27,6 +27,8 @@ from ptc_sandbox.confine import (
 from ptc_sandbox.confine import report as confine_report
 from ptc_sandbox.confine.report import TOGETHER, Examination, LevelReport, probe, require
 from ptc_sandbox.confine.syscalls import ALLOWED, FATAL
+from ptc_sandbox.engines import conformance
+from ptc_sandbox.engines.conformance import CASES, Case, gives
 from ptc_sandbox.errors import ConfinementUnavailable
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "confinement.md"
@@ -161,9 +163,43 @@ def test_the_documentation_lists_every_call_with_its_reason() -> None:
 def test_doctor_checks_itself_by_running_programs(
     monkeypatch: pytest.MonkeyPatch, examined: Examination
 ) -> None:
-    """What must compute computes, what must be stopped is stopped, in a sandbox of the default level."""
+    """The conformance suite on each engine that is installed; what one need not keep is said with the reason."""
     code, printed = run_doctor(monkeypatch, examined, "--json", "--self-check")
-    checks = json.loads(printed)["self_check"]
-    assert [check for check in checks if not check["passed"]] == []
-    assert len(checks) >= 9
+    data = json.loads(printed)
+    assert [check for check in data["self_check"] if not check["passed"]] == []
+    ours = [check["name"] for check in data["self_check"] if check["engine"] == "ptc"]
+    assert sorted(ours) == sorted(case.name for case in CASES)
+    assert {engine["engine"] for engine in data["engines"]} == {"ptc", "monty"}
+    for engine in data["engines"]:
+        rows = [check for check in data["self_check"] if check["engine"] == engine["engine"]]
+        assert engine["held"] + engine["excepted"] == len(rows)
+        assert engine["available"] == bool(rows)
     assert code == 0
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, *wrong: Case) -> None:
+    monkeypatch.setattr(conformance, "CASES", wrong)
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
+
+
+def test_doctor_fails_when_an_engine_does_not_conform(
+    monkeypatch: pytest.MonkeyPatch, examined: Examination
+) -> None:
+    """Exit status 1, and the case in the table with what became of it."""
+    failing(monkeypatch, Case("adds", "1 + 1", gives(3)), Case("runs", "1", gives(1)))
+    code, printed = run_doctor(monkeypatch, examined, "--self-check")
+    assert code == 1
+    assert "1 cases hold, 1 do not" in printed
+    assert "adds" in printed
+    assert "completed: 2" in printed
+
+
+def test_doctor_says_which_engine_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, examined: Examination
+) -> None:
+    """Optional engines are no failure; how to install one is said."""
+    failing(monkeypatch, Case("runs", "1", gives(1)))
+    code, printed = run_doctor(monkeypatch, examined, "--json", "--self-check")
+    monty = json.loads(printed)["engines"][1]
+    assert (code, monty["available"]) == (0, False)
+    assert "ptc-runner[monty]" in monty["note"]

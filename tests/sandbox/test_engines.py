@@ -7,13 +7,12 @@ import sys
 
 import pytest
 
-from ptc_sandbox import Limits, Sandbox
-from ptc_sandbox.engines.conformance import CASES, Case, check, gives
+from ptc_sandbox import Sandbox
+from ptc_sandbox.engines.conformance import CASES, Case, check, gives, prove
 from ptc_sandbox.engines.engine import Engine
 from ptc_sandbox.engines.monty import EXCEPTIONS, MontyEngine
 from ptc_sandbox.errors import EngineUnavailable
 
-LIMITS = Limits(wall_seconds=1.5, calls=100, memory_bytes=64 * 1024 * 1024)
 with_monty = pytest.mark.skipif(
     importlib.util.find_spec("pydantic_monty") is None, reason="the extra `monty` is not installed"
 )
@@ -21,8 +20,7 @@ with_monty = pytest.mark.skipif(
 
 async def test_our_engine_conforms() -> None:
     """No exception for our own."""
-    async with Sandbox(limits=Limits(wall_seconds=1.5, calls=100)) as sandbox:
-        verdicts = [verdict async for verdict in check(sandbox)]
+    verdicts = [verdict async for verdict in prove(lambda limits: Sandbox(limits=limits))]
     assert [(verdict.name, verdict.found) for verdict in verdicts if not verdict.ok] == []
     assert len(verdicts) == len(CASES)
 
@@ -30,8 +28,7 @@ async def test_our_engine_conforms() -> None:
 @with_monty
 async def test_monty_conforms_but_for_its_listed_exceptions() -> None:
     """Each exception has its reason, and none is listed that it does not need."""
-    async with MontyEngine(limits=LIMITS) as engine:
-        verdicts = [verdict async for verdict in check(engine, EXCEPTIONS)]
+    verdicts = [verdict async for verdict in prove(lambda limits: MontyEngine(limits=limits), EXCEPTIONS)]
     assert [(verdict.name, verdict.found) for verdict in verdicts if not verdict.ok] == []
     assert [verdict.name for verdict in verdicts if verdict.stale] == []
     assert {verdict.name for verdict in verdicts if not verdict.holds} == set(EXCEPTIONS)
@@ -59,6 +56,8 @@ async def test_an_exception_to_no_case_is_refused() -> None:
     async with Sandbox() as sandbox:
         with pytest.raises(ValueError, match="do not exist"):
             [verdict async for verdict in check(sandbox, {"filez": "on purpose"})]
+    with pytest.raises(ValueError, match="do not exist"):
+        [verdict async for verdict in prove(lambda limits: Sandbox(limits=limits), {"filez": "on purpose"})]
 
 
 def test_a_missing_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

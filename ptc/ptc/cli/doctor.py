@@ -1,8 +1,8 @@
 """`ptc doctor`: what this machine enforces around a program, found by attacking it.
 
 It prints what `ptc_sandbox.confine.report` found, as tables or as JSON, and with `--self-check` what became of
-real programs in a real sandbox. The exit status is 1 when the default level cannot be had here, or when a
-self-check failed.
+the conformance suite's programs in each engine that is installed. The exit status is 1 when the default level
+cannot be had here, or when a case does not hold that must.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import dataclasses
 import json as jsonlib
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ptc.cli import console
+from ptc.cli.self_check import SelfCheck
+from ptc.cli.self_check import self_check as run_suites
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,47 +24,11 @@ if TYPE_CHECKING:
     from ptc_sandbox.confine.report import Examination
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Check:
-    """One program of the self-check: what it must end as, and with which value or message."""
-
-    name: str
-    code: str
-    status: str
-    value: object = None
-    wall_seconds: float = 30.0
-    """Enough for a loaded machine; little where the program is meant to exhaust it."""
-
-
-_GATHER: Final = "import asyncio\nawait asyncio.gather(double(number=1), double(number=2))"
-_CATCH: Final = "try:\n    await double(number='x')\nexcept Exception:\n    r = 'caught'\nr"
-
-_CHECKS: Final = (
-    Check("computes", "sum(i * i for i in range(10))", "completed", 285),
-    Check("calls a tool", "await double(number=21)", "completed", 42),
-    Check("gathers calls", _GATHER, "completed", [2, 4]),
-    Check("catches a tool's failure", _CATCH, "completed", "caught"),
-    Check("is told of its own error", "1 / 0", "raised"),
-    Check("cannot import the system", "import os", "denied"),
-    Check("cannot reach the interpreter", "().__class__.__base__", "denied"),
-    Check("ends for want of memory", "x = []\nwhile True:\n    x.append('a' * 1000000)", "killed:memory"),
-    Check("ends when its time is over", "while True:\n    pass", "killed:time", wall_seconds=1.0),
-)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What became of one."""
-
-    name: str
-    passed: bool
-    found: str
-
-
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     self_check: Annotated[
-        bool, typer.Option("--self-check", help="Also run programs in a sandbox, and compare how they end.")
+        bool,
+        typer.Option("--self-check", help="Also run the conformance suite on each engine that is installed."),
     ] = False,
 ) -> None:
     """Show what the kernel enforces here, layer by layer, by trying to break out.
@@ -86,40 +52,23 @@ def doctor(
     found = examine()
     default = next(level for level in found.levels if level.name == Confinement.default().name)
     fit = default.reachable and found.together is not None and found.together.holds
-    checks = _self_check() if self_check and fit else []
+    checks = run_suites() if self_check and fit else None
     if json:
         data = found.to_json() | (
-            {"self_check": [dataclasses.asdict(check) for check in checks]} if checks else {}
+            {
+                "self_check": [dataclasses.asdict(case) for case in checks.cases],
+                "engines": [dataclasses.asdict(engine) for engine in checks.engines],
+            }
+            if checks
+            else {}
         )
         typer.echo(jsonlib.dumps(data, indent=2))
     else:
         _print(found)
-        _print_checks(checks)
-    if not fit or not all(check.passed for check in checks):
+        if checks is not None:
+            _print_checks(checks)
+    if not fit or (checks is not None and not checks.passed):
         raise typer.Exit(1)
-
-
-def _self_check() -> list[CheckResult]:
-    """Programs that must compute, fail and be stopped as documented, in a sandbox of the default level."""
-    from ptc_sandbox import Limits, Sandbox
-    from ptc_tools import tool
-
-    @tool(allowed_callers=["programmatic"])
-    def double(number: int) -> int:
-        """Return twice the number."""
-        return 2 * number
-
-    results = []
-    for check in _CHECKS:
-        sandbox = Sandbox(limits=Limits(wall_seconds=check.wall_seconds, memory_bytes=64 * 1024 * 1024))
-        try:
-            result = sandbox.run_sync(check.code, tools=[double])
-        finally:
-            sandbox.close()
-        passed = result.status == check.status and (check.value is None or result.value == check.value)
-        found = result.status if result.value is None else f"{result.status}: {result.value!r}"
-        results.append(CheckResult(check.name, passed, found))
-    return results
 
 
 def _print(found: Examination) -> None:
@@ -141,15 +90,30 @@ def _print(found: Examination) -> None:
         out.print(console.text(f"All layers together: {found.together.evidence}.", style))
 
 
-def _print_checks(checks: list[CheckResult]) -> None:
+def _print_checks(checks: SelfCheck) -> None:
+    """All of an engine's cases as one line; each that failed or is excepted as a row."""
     from rich.table import Table
 
-    if not checks:
-        return
-    table = Table("a program", "as it must", "how it ended")
-    for check in checks:
-        table.add_row(check.name, _yes(check.passed), console.text(check.found, limit=200))
-    console.stdout().print(table)
+    out = console.stdout()
+    for engine in checks.engines:
+        if not engine.available:
+            out.print(console.text(f"Engine {engine.engine}: not checked. {engine.note}", "yellow"))
+            continue
+        said = f"Engine {engine.engine}: {engine.held} cases hold, {engine.failed} do not"
+        said += f", {engine.excepted} need not." if engine.excepted else "."
+        out.print(console.text(said, "bold red" if engine.failed else "green"))
+    table = Table("engine", "a program", "as it must", "how it ended, and why it may")
+    for case in checks.cases:
+        if not case.passed or case.excepted:
+            more = f"\n→ {case.excepted}" if case.excepted else ""
+            table.add_row(
+                case.engine,
+                case.name,
+                console.text("excepted", "yellow") if case.passed else _yes(False),
+                console.text(f"{console.visible(case.found, 200)}{more}"),
+            )
+    if table.row_count:
+        out.print(table)
 
 
 def _yes(holds: bool, otherwise: str = "bold red") -> Text:

@@ -1,16 +1,18 @@
 """The conformance suite: what any engine must do with a program, as cases that an engine can prove itself by.
 
-`check(engine)` runs them all and says of each whether it holds. An engine that cannot keep one by its nature
-is given an exception list, each with its reason; a case that holds in spite of its exception is reported too.
+`prove(make)` runs them all and says of each whether it holds; `check(engine)` runs them on one engine. An engine
+that cannot keep one by its nature is given an exception list, each with its reason; a case that holds in spite
+of its exception is reported too.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ptc_sandbox.engines.engine import Engine
+from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramResult
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
@@ -20,11 +22,15 @@ from ptc_tools.tool import AnyTool, define_tool
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program and how it must end. `holds` looks at the result and at the calls that reached the path."""
+    """A program and how it must end. `holds` looks at the result and at the calls that reached the path.
+
+    `endless`: only its time ends it, so the engine's limits decide how long it takes.
+    """
 
     name: str
     program: str
     holds: Callable[[ProgramResult, list[Call]], bool]
+    endless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +160,12 @@ CASES: tuple[Case, ...] = (
     Case("processes", "import subprocess\nsubprocess.run(['id'])", ends("raised", "denied")),
     Case("code from text", "eval('1 + 1')", ends("raised", "denied")),
     Case("every class from any value", "().__class__.__base__.__subclasses__()", ends("raised", "denied")),
-    Case("an endless loop", "while True:\n    pass", ends("killed:time", "killed:cpu")),
+    Case("an endless loop", "while True:\n    pass", ends("killed:time", "killed:cpu"), endless=True),
     Case(
         "an endless loop that catches everything",
         "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
         ends("killed:time", "killed:cpu"),
+        endless=True,
     ),
     Case("growth without end", "x = []\nwhile True:\n    x.append('a' * 1000000)", ends("killed:memory")),
     Case("endless recursion", "def f():\n    return f()\nf()", ends("raised")),
@@ -200,6 +207,32 @@ def _tool(name: str, parameter: str, schema: JsonObject, function: Callable[...,
     return define_tool(definition, function)
 
 
+PATIENT: Final = Limits(wall_seconds=30, calls=100, memory_bytes=64 * 1024 * 1024)
+"""For programs that end by themselves, also on a loaded machine."""
+BRIEF: Final = PATIENT.replace(wall_seconds=1.5)
+"""For programs that only their time ends."""
+
+
+async def prove(
+    make: Callable[[Limits], Engine], exceptions: Mapping[str, str] | None = None
+) -> AsyncIterator[Verdict]:
+    """Run all cases, each with limits that suit it. `make` is called with limits and gives an engine, twice.
+
+    The engines are closed. Otherwise as `check`, which this is made of.
+    """
+    excused = dict(exceptions or {})
+    _refuse_unknown(excused, CASES)
+    for limits, endless in ((PATIENT, False), (BRIEF, True)):
+        cases = tuple(case for case in CASES if case.endless is endless)
+        engine = make(limits)
+        try:
+            listed = {case.name: excused[case.name] for case in cases if case.name in excused}
+            async for verdict in check(engine, listed, cases):
+                yield verdict
+        finally:
+            await engine.aclose()
+
+
 async def check(
     engine: Engine, exceptions: Mapping[str, str] | None = None, cases: tuple[Case, ...] = CASES
 ) -> AsyncIterator[Verdict]:
@@ -210,9 +243,7 @@ async def check(
     """
     from ptc_tools.invoke import Invoker
 
-    unknown = set(exceptions or ()) - {case.name for case in cases}
-    if unknown:
-        raise ValueError(f"exceptions to cases that do not exist: {', '.join(sorted(unknown))}")
+    _refuse_unknown(exceptions or {}, cases)
     granted = tools()
     path = Invoker(granted)
     for case in cases:
@@ -228,3 +259,9 @@ async def check(
         holds = case.holds(result, made)
         found = f"{result.status}: {result.error or repr(result.value)[:200]}"
         yield Verdict(case.name, holds, found, (exceptions or {}).get(case.name, ""))
+
+
+def _refuse_unknown(exceptions: Mapping[str, str], cases: tuple[Case, ...]) -> None:
+    unknown = set(exceptions) - {case.name for case in cases}
+    if unknown:
+        raise ValueError(f"exceptions to cases that do not exist: {', '.join(sorted(unknown))}")
