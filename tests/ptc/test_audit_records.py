@@ -317,3 +317,59 @@ async def test_what_a_store_adds_is_written_at_every_level(tmp_path: Path) -> No
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT word FROM steps").fetchall() == [("started",), ("finished",)]
     assert next(r["data"] for r in of_type(read(path), "audit.counted")) == {"calls": {"get_inventory": 1}}
+
+
+def run_python(program: str) -> str:
+    import subprocess
+    import sys
+
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_log_that_nobody_closes_is_closed_when_the_interpreter_ends(tmp_path: Path, form: str) -> None:
+    """Short programs forget; their logs still end in order."""
+    from ptc.audit.verify import verify
+
+    path = tmp_path / f"a.{form}"
+    run_python(
+        "import asyncio\nfrom tests.ptc.audit_support import *\n"
+        f"log = open_log(Path({str(path)!r}))\nasyncio.run(record_call(log))\n"
+    )
+    assert of_type(read(path), "audit.closed")
+    report = verify(path)
+    assert (report.verdict, report.live) == ("intact", False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_forked_child_leaves_the_log_to_its_parent(tmp_path: Path, form: str) -> None:
+    """It may neither record into it nor close it: two writers would fork the chain."""
+    from ptc.audit.verify import verify
+
+    path = tmp_path / f"a.{form}"
+    told = run_python(
+        "import asyncio, os, sys, warnings\nwarnings.simplefilter('ignore')\n"
+        "from tests.ptc.audit_support import *\n"
+        f"log = open_log(Path({str(path)!r}))\n"
+        "wait, gate = os.pipe()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os.close(gate)\n    sys.stdin = os.fdopen(wait)\n"
+        "    try:\n"
+        "        asyncio.run(record_call(log, 1))\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__, flush=True)\n"
+        "    log.close()\n"
+        "    sys.stdin.readline()\n"
+        "    sys.exit(0)\n"
+        "asyncio.run(record_call(log, 2))\n"
+        "log.close()\n"
+        f"open_log(Path({str(path)!r})).close()\n"
+        "os.close(gate)\n"
+        "os.waitpid(child, 0)\n"
+    )
+    assert told == "AuditClosed\n"
+    assert [r["identity"]["call"] for r in of_type(read(path), "tool.started")] == ["call_2"]
+    assert verify(path).verdict == "intact"

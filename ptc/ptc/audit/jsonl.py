@@ -90,6 +90,9 @@ class JsonLines:
     def keep_reserve(self) -> None:
         self._reserve.keep()
 
+    def leave(self) -> None:
+        self._lock.release()
+
     def close(self) -> None:
         if self._fd >= 0:
             self._files.close(self._fd)

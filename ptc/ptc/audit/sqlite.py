@@ -122,6 +122,9 @@ class SqliteStore:
     def keep_reserve(self) -> None:
         self._reserve.keep()
 
+    def leave(self) -> None:
+        self._lock.release()
+
     def close(self) -> None:
         if self._db is not None:
             self._db.close()

@@ -63,6 +63,9 @@ class Store(Protocol):
     def keep_reserve(self) -> None:
         """Takes that space again."""
 
+    def leave(self) -> None:
+        """In a forked child: lets go of the lock, which else would outlive the parent."""
+
     def close(self) -> None: ...
 
 

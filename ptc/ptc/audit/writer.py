@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import sqlite3
 import threading
 import time
@@ -24,6 +25,7 @@ from ptc.audit.store import Store, StoreFailed, Sync
 from ptc.audit.waiters import AsyncWaiter, InlineWaiter, Job, ThreadWaiter, tell, unavailable
 from ptc_tools.call import JsonObject
 
+_writers: Final[weakref.WeakSet[Writer]] = weakref.WeakSet()
 RETRY_SECONDS: Final = 0.25
 """How often a blocked log tries to write again."""
 
@@ -97,6 +99,8 @@ class Writer:
         self._losses = Losses()
         self._counting = threading.Lock()
         self._closing = False
+        self._forked = False
+        _writers.add(self)
         self._some_expired = False
         self._delayed: list[tuple[list[Job], list[int]]] = []
         self._last_swept: asyncio.AbstractEventLoop | None = None
@@ -168,6 +172,8 @@ class Writer:
 
     def close(self, last: Callable[[], Iterable[Draft]], timeout: float = 10.0) -> None:
         """Writes what is queued, then the log's last words, and ends the thread. Idempotent."""
+        if self._forked:
+            return  # the log is the parent's, and so are its last words
         with self._wake:
             if self._closing:
                 return
@@ -402,6 +408,16 @@ class Writer:
             tell(jobs, [None] * len(jobs))
         else:
             tell(jobs, unavailable(name))
+
+
+def _leave_to_the_parent() -> None:
+    """In a forked child: two processes that write one log would fork its chain as well."""
+    for writer in _writers:
+        writer._closing = writer._forked = True
+        writer._store.leave()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _system_name(error: OSError | sqlite3.Error) -> str:
