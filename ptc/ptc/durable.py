@@ -158,14 +158,13 @@ class Durable:
         write: Callable[..., Coroutine[Any, Any, T]] | None,
         *own: _Note,
         status: StoredStatus | None = None,
-        bare: bool = False,
     ) -> T | None:
         """Makes `own` and what was noted before durable, and the record that `write` writes.
 
-        They are one transaction where one file has both. `bare`: the log will write no record. Raises
-        LeaseLost, StoreUnavailable, and what `write` raises; after that nothing more is written.
+        They are one transaction where one file has both. Raises LeaseLost, StoreUnavailable, and what `write`
+        raises; after that nothing more is written.
         """
-        joint = self._joint if write is not None and not bare else None
+        joint = self._joint if write is not None else None
         await self._in_order("joint" if joint is not None else "own")
         if self._broken is not None:
             raise self._broken
@@ -197,12 +196,9 @@ class Durable:
         status: StoredStatus | None,
     ) -> T:
         assert self._lease is not None
-        token = await joint.append_with(
+        return await joint.append_with(
             self._lease, steps, lambda statements: write(also=tuple(statements)), status=status
         )
-        if getattr(token, "uncounted", False):  # a log that only counts this tool's calls wrote nothing
-            await self._store.append(self._lease, steps)
-        return token
 
     async def _in_order(self, channel: str) -> None:
         """Two ways lead to the file; a step does not overtake one that went the other way."""
@@ -373,7 +369,7 @@ class DurableRecorder:
         inner = self._inner
         step = self._durable.ending(token.key, outcome)
         write = None if inner is None else _writing(inner.finished, token.token, outcome, duration_us)
-        await self._durable.commit(write, step, bare=getattr(token.token, "uncounted", False))
+        await self._durable.commit(write, step)
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         if self._inner is not None:

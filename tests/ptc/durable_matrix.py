@@ -188,6 +188,16 @@ SCENARIOS: dict[str, list[list[Item]]] = {
     ],
 }
 SCENARIOS["stream"] = SCENARIOS["direct"]
+_OWNER = {"caller": {"type": "program", "caller_id": "cp"}}
+_HOSTED: Item = {"type": "program", "id": "pg", "call_id": "cp", "code": "…", "fingerprint": "f"}
+SCENARIOS["hosted"] = [
+    [_HOSTED, call("look", "a", 1) | _OWNER, call("note", "b", 2) | _OWNER],
+    [call("put", "c", 3) | _OWNER, call("send", "d", 4) | _OWNER],
+    [
+        {"type": "program_output", "id": "po", "call_id": "cp", "result": "1", "status": "completed"},
+        call("look", "e", 5),
+    ],
+]
 
 
 class Model:
@@ -197,10 +207,10 @@ class Model:
         self._turns = turns
 
     def _response(self, body: Item) -> Item:
-        outputs = [item for item in body["input"] if str(item.get("type")).endswith("_output")]
+        outputs = [item for item in body["input"] if item.get("type") == "function_call_output"]
         said = {item["call_id"] for item in outputs}
         for number, turn in enumerate(self._turns):
-            if not {item["call_id"] for item in turn} <= said:
+            if not {item["call_id"] for item in turn if item["type"] == "function_call"} <= said:
                 return _response(number, turn)
         text = json.dumps([[item["call_id"], item["output"]] for item in outputs])
         return _response(len(self._turns), [message(text)])
@@ -238,7 +248,7 @@ def runner_for(scenario: str, world: World, store: SQLiteRunStore, audit: ptc.Au
         client=Model(SCENARIOS[scenario]),
         model="m",
         tools=world.tools(),
-        programs="local" if scenario.startswith("program") else None,
+        programs="local" if scenario.startswith("program") else "hosted" if scenario == "hosted" else None,
         approver=ptc.PauseForApproval(),
         audit=audit,
         store=store,

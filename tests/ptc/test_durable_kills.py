@@ -1,0 +1,71 @@
+"""Runs whose process is killed with SIGKILL at every durable step, and in every tool: the answer stays the same.
+
+Fault points are enumerated: the n-th step, before it and after it. `make test` takes every few, `make soak` all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCENARIOS = ("direct", "stream", "approval", "program", "program_approval", "hosted")
+
+
+async def matrix(scenario: str, directory: Path, every: int) -> list[dict[str, Any]]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(Path(__file__).with_name("durable_matrix.py")),
+        scenario,
+        str(directory),
+        str(every),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return [json.loads(line) for line in out.splitlines() if line.startswith(b"{")]
+
+
+def check(whole: dict[str, Any], stories: Sequence[dict[str, Any]]) -> None:
+    for story in stories:
+        fault = story["fault"]
+        assert (fault, story["status"], story["text"]) == (fault, "completed", whole["text"])
+        assert (fault, story["requests"], story["usage"]) == (fault, whole["requests"], whole["usage"])
+        assert (fault, story["disagreements"]) == (fault, [])
+        for name in ("note", "send", "drop"):  # not idempotent: as many lines as without a fault
+            assert (fault, len(story["effects"][name])) == (fault, len(whole["effects"][name]))
+        keys = {json.loads(line)[1] for line in story["effects"]["put"]}
+        assert (fault, keys) == (fault, {json.loads(line)[1] for line in whole["effects"]["put"]})
+        calls = sorted(call for call in story["calls"] if call[0] != "sent")
+        assert (fault, calls) == (fault, sorted(whole["calls"]))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_a_killed_run_is_recovered_with_the_same_answer(scenario: str, tmp_path: Path) -> None:
+    """No effect is lost, none happens twice, and the log and the store tell the same."""
+    whole, *stories = await matrix(scenario, tmp_path / "runs", 7)
+    assert stories
+    check(whole, stories)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_every_fault_point_is_survived(scenario: str, tmp_path: Path) -> None:
+    """The whole matrix; every way of settling an uncertain call is seen in it."""
+    whole, *stories = await matrix(scenario, tmp_path / "runs", 1)
+    check(whole, stories)
+    resolutions = {(name, how) for story in stories for name, _, how, _ in story["uncertain"]}
+    if scenario in ("direct", "stream", "program"):
+        assert resolutions >= {
+            ("look", "run_again"),
+            ("put", "same_key"),
+            ("send", "reconciled"),
+            ("note", "waiting"),
+            ("note", "decided"),
+        }
