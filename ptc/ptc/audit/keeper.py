@@ -15,11 +15,11 @@ from typing import Final, Literal, TypeAlias
 
 from ptc.audit.anchors import Anchor, publish
 from ptc.audit.errors import InvalidAuditConfig
+from ptc.audit.hooks import DraftMaker, Place
 from ptc.audit.lines import Draft, Entry
 from ptc.audit.merkle import Frontier
 from ptc.audit.notes import Checkpoint, Signer
 from ptc.audit.store import Store
-from ptc.audit.writer import DraftMaker, Place
 from ptc_tools.call import JsonValue
 
 Reason: TypeAlias = Literal["records", "time", "rotated", "closed", "asked"]

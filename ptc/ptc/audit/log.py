@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from ptc._version import __version__
 from ptc.audit.errors import AuditError, AuditUnavailable, InvalidAuditConfig
 from ptc.audit.files import Files, SystemFiles
+from ptc.audit.hooks import Place
 from ptc.audit.journals import Journals
 from ptc.audit.jsonl import JsonLines
 from ptc.audit.keeper import Checkpoints, Keeper, Rotation
@@ -31,7 +32,7 @@ from ptc.audit.resume import Standing, standing
 from ptc.audit.sqlite import SqliteStore
 from ptc.audit.store import End, Store, Sync, suffix_kind
 from ptc.audit.values import Unencodable
-from ptc.audit.writer import Fail, Place, Writer
+from ptc.audit.writer import Fail, Writer
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract

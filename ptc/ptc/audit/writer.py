@@ -16,11 +16,11 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ptc.audit.errors import AuditClosed, AuditUnavailable
-from ptc.audit.lines import GENESIS, Draft, Entry, place
+from ptc.audit.hooks import DraftMaker, Hooks, Losses, Place
+from ptc.audit.lines import Draft, Entry, place
 from ptc.audit.store import Store, StoreFailed, Sync
 from ptc.audit.waiters import AsyncWaiter, InlineWaiter, Job, ThreadWaiter, tell, unavailable
 from ptc_tools.call import JsonObject
@@ -30,42 +30,6 @@ RETRY_SECONDS: Final = 0.25
 """How often a blocked log tries to write again."""
 
 Fail: TypeAlias = Literal["closed", "open"]
-
-
-DraftMaker: TypeAlias = Callable[[str, JsonObject], Draft]
-"""Makes a draft of an event of the log's own: type, data."""
-
-
-@dataclass(slots=True)
-class Place:
-    """Where the log stands: the last record's number and hash."""
-
-    seq: int = 0
-    prev: str = GENESIS
-
-
-@dataclass(slots=True)
-class Losses:
-    """What was refused (fail=closed) or lost (fail=open) while the log could not write."""
-
-    since_us: int = 0
-    refused: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
-    first_us: int = 0
-    last_us: int = 0
-
-
-class Hooks(Protocol):
-    """What the log wants to do in the writer's thread, between groups."""
-
-    def written(self, entries: list[Entry]) -> bool:
-        """After entries are durable: the tree grows. Whether `due` has something to do. Must not raise."""
-
-    def due(self, store: Store, place: Place) -> Draft | None:
-        """One record of the log's own that is due now, asked until there is none. May rotate the store."""
-
-    def next_due(self) -> float | None:
-        """Monotonic time at which `due` wants to be asked though nobody writes; None for never."""
 
 
 class Writer:
