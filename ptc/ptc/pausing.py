@@ -19,6 +19,8 @@ from ptc.items import call_key, call_of, is_client_call, is_output, item_type
 from ptc.limits import Spent
 from ptc.outputs import value_of
 from ptc.reading import pending_of
+from ptc.report_json import program_from_json, program_to_json, report_from_json, report_to_json
+from ptc.reporting import RunReporter
 from ptc.state import RunState
 from ptc.steps import Steps
 from ptc.toolbox import Entry, Step, entry_name
@@ -35,7 +37,7 @@ def state_of(
     model: str,
     conversation: Conversation,
     desk: ApprovalDesk,
-    journals: Mapping[str, JsonObject],
+    reporter: RunReporter,
     exposure: LiveExposure,
     steps: Steps,
     spent: Spent,
@@ -51,7 +53,7 @@ def state_of(
         pending=tuple(call.item for call in waiting.values()),
         answers=conversation.answers,
         approvals=tuple(desk.requests.values()),
-        journals={call_id: journal for call_id, journal in journals.items() if call_id in waiting},
+        journals={call_id: journal for call_id, journal in reporter.suspended.items() if call_id in waiting},
         contracts={call_id: contract.to_json() for call_id, contract in desk.contracts.items()},
         offered=tuple(_names(exposure.entries)),
         hosted_tool=exposure.hosted_tool,
@@ -59,6 +61,11 @@ def state_of(
         spent=_spent_json(spent),
         previous_response_id=conversation.previous_response_id,
         conversation_id=conversation.conversation_id,
+        # A local program that was suspended has a report, and will have its real one.
+        calls=tuple(
+            report_to_json(report) for report in reporter.calls if report.call.call_id not in waiting
+        ),
+        programs_so_far=tuple(program_to_json(report) for report in reporter.programs),
         added=exposure.entries,
     )
 
@@ -134,6 +141,14 @@ def restore_ledger(ledger: Ledger, history: Iterable[JsonObject], step: Step) ->
             outcome = _outcome_of(item.get("output"), step.promised(kind, call.namespace, call.name))
             if outcome is not None:
                 ledger.put(kind, call, outcome)
+
+
+def restore_reports(reporter: RunReporter, state: RunState) -> None:
+    """The result of a resumed run tells of all of it."""
+    reporter.restore(
+        [report_from_json(report) for report in state.calls],
+        [program_from_json(report) for report in state.programs_so_far],
+    )
 
 
 def restore_spent(spent: Spent, stored: Mapping[str, JsonValue]) -> None:

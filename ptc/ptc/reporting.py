@@ -7,7 +7,7 @@ and a recorder that refuses stays in charge: what it raises goes through.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ptc.result import CallReport, Language, ProgramReport
@@ -62,6 +62,12 @@ class RunReporter:
     def ran(self) -> frozenset[str]:
         """Names of the tools that really ran."""
         return frozenset(report.call.name for _, report in self._reports if report.outcome.status != "denied")
+
+    def restore(self, calls: Sequence[CallReport], programs: Sequence[ProgramReport]) -> None:
+        """Begins with what the run did before it was paused."""
+        self._reports = list(enumerate(calls, 1))
+        self._order = len(calls)
+        self._programs = {program.call_id: program for program in programs}
 
     async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
         token = None

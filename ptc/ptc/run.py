@@ -56,6 +56,7 @@ from ptc.pausing import (
     entries_of,
     restore,
     restore_ledger,
+    restore_reports,
     restore_spent,
     state_of,
 )
@@ -232,6 +233,7 @@ class Run:
         """A resumed run begins with the calls that wait."""
         restore(self._conversation, state)
         restore_spent(self._spent, state.spent)
+        restore_reports(self._reporter, state)
         self._exposure.hosted_tool = state.hosted_tool
         self._reporter.request = self._spent.requests
         if not state.forced_choice:
@@ -444,7 +446,7 @@ class Run:
             model=self._settings.model,
             conversation=self._conversation,
             desk=self._calls.desk,
-            journals=self._reporter.suspended,
+            reporter=self._reporter,
             exposure=self._exposure,
             steps=self._steps,
             spent=self._spent,

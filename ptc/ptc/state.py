@@ -34,8 +34,9 @@ class RunState:
 
     `pending`: the call items of the last response, `answers`: outputs that are known, by call id.
     `journals`: of local programs that wait, by call id. `contracts`: of the tools whose calls wait, as JSON.
-    `offered`: names of the tools that the run offers. `added` keeps the tools themselves for a resumption in
-    this process; it does not travel.
+    `calls` and `programs_so_far`: reports of what the run had done, for its result. `offered`: names of the
+    tools that the run offers. `added` keeps the tools themselves for a resumption in this process; it does
+    not travel.
     """
 
     run_id: str
@@ -54,6 +55,8 @@ class RunState:
     spent: Mapping[str, JsonValue]
     previous_response_id: str | None = None
     conversation_id: str | None = None
+    calls: tuple[JsonObject, ...] = ()
+    programs_so_far: tuple[JsonObject, ...] = ()
     added: tuple[Entry, ...] = field(default=(), compare=False)
 
     def seal(self, key: Key) -> str:
@@ -97,12 +100,14 @@ class RunState:
             "spent": dict(self.spent),
             "previous_response_id": self.previous_response_id,
             "conversation_id": self.conversation_id,
+            "calls": list(self.calls),
+            "programs_so_far": list(self.programs_so_far),
         }
 
     @classmethod
     def _from_json(cls, state: dict[str, Any]) -> RunState:
         # The seal fits, so this was written by `_to_json` of this version.
-        lists = ("history", "pending", "offered")
+        lists = ("history", "pending", "offered", "calls", "programs_so_far")
         fields: dict[str, Any] = {
             name: tuple(value) if name in lists else value for name, value in state.items()
         }

@@ -372,3 +372,30 @@ async def test_middleware_that_ends_the_run_ends_it_for_waiting_calls_too() -> N
     result = await runner(endpoint, middleware=[stop]).run("go")
     assert result.status == "terminated"
     assert orphans(result.items) == []
+
+
+@pytest.mark.parametrize("programs", ["hosted", "local"])
+async def test_the_result_of_a_resumed_run_tells_of_all_of_it(programs: Any) -> None:
+    """What was called before the pause, in another process, was called by this run; and each call once."""
+    if programs == "hosted":
+        owner = {"type": "program", "caller_id": "p1"}
+        first = [
+            {"type": "program", "id": "pg", "call_id": "p1", "code": "x", "fingerprint": "f"},
+            function_call("look", "a", {"x": 1}, caller=owner),
+            function_call("drop", "b", {"x": 2}, caller=owner),
+        ]
+        last = [{"type": "program_output", "id": "po", "call_id": "p1", "result": "1", "status": "completed"}]
+    else:
+        first = [function_call("run_program", "p1", {"code": "await look(x=1)\nawait drop(x=2)"})]
+        last = []
+    endpoint = FakeEndpoint([function_call("look", "z", {"x": 0})], first, [*last, answer("done")])
+    paused = await runner(endpoint, programs=programs).run("go")
+    (request,) = paused.approvals
+    result = await runner(endpoint, programs=programs).resume(
+        elsewhere(paused.state), decisions={request.call_id: ptc.Approve()}
+    )
+    names = Counter(report.call.name for report in result.calls)
+    assert names == Counter(look=2, drop=1, **({"run_program": 1} if programs == "local" else {}))
+    assert all(isinstance(report.outcome, ptc.Success) for report in result.calls)
+    assert [(program.call_id, program.status) for program in result.programs] == [("p1", "completed")]
+    assert result.calls[0] == paused.calls[0]
