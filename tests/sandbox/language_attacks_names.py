@@ -401,7 +401,7 @@ import os as json
 import os.path
 === imports: from os -> forbidden_import
 from os import system
-=== imports: sys -> forbidden_import
+=== imports: sys -> forbidden_attribute
 import sys
 sys.modules
 === imports: in a function -> forbidden_import
@@ -505,7 +505,7 @@ input()
 breakpoint()
 === builtins: help -> forbidden_name
 help()
-=== builtins: memoryview is not there -> raises NameError
+=== builtins: memoryview is not there -> forbidden_name
 memoryview(b"a")
 === syntax: dunder keyword argument -> forbidden_name
 dict(__class__=1)

@@ -401,4 +401,32 @@ io.BytesIO(b"x").getbuffer()
 import io
 class B(io.BytesIO): pass
 getattr(B(b"x"), "getbuffer")()
+=== system: the modules -> forbidden_attribute
+import sys
+sys.modules
+=== system: what a stream writes with -> forbidden_attribute
+import sys
+sys.stdout._write
+=== system: a stream is written to by text only -> raises TypeError
+import sys
+sys.stderr.write(5)
+=== system: text that says it is other text -> gives 1
+import sys
+class S(str):
+    def __str__(self): return 5
+sys.stderr.write(S("x"))
+=== system: the logger above -> forbidden_attribute
+import logging
+logging.getLogger("a")._root
+=== system: a format that reads attributes -> gives null
+import logging
+logging.error("{0.__class__} %s", len)
+=== system: a literal with a call -> raises ValueError
+import ast
+ast.literal_eval("print(1)")
+=== system: a tree -> raises TypeError
+import ast
+class T(str):
+    def __str__(self): return "print(1)"
+ast.literal_eval(5)
 """

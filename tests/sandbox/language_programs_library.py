@@ -928,4 +928,62 @@ t.cancel()
 try: await t
 except asyncio.CancelledError: log.append("seen")
 [log, t.cancelled(), t.done()]
+=== text of shells, patterns and literals, and the streams
+import ast, fnmatch, shlex, sys
+sys.stdout.write("to the output\n")
+print("and this", file=sys.stdout, flush=True)
+[ast.literal_eval("[1, -2.5, {'k': (None, True)}]"),
+ shlex.split("cp 'a b' c"), shlex.quote("a b"), fnmatch.fnmatch("a.txt", "*.txt"), fnmatch.filter(["a.py", "b.txt"], "*.py"),
+ sys.version_info >= (3, 11), sys.maxsize > 2**31, sys.float_info.max > 1e300, sys.byteorder in ("little", "big")]
+=== a class with caches
+import functools, collections
+@functools.lru_cache(maxsize=2)
+def square(x): "squares"; return x * x
+class Report:
+    calls = 0
+    def __init__(self, rows): self.rows = rows
+    @functools.cached_property
+    def total(self): "the total"; Report.calls += 1; return sum(self.rows)
+    @functools.cached_property
+    def _hidden(self): return self.total + 1
+r = Report([1, 2]); s = Report([5])
+values = [r.total, r.total, r._hidden, s.total, Report.calls, "total" in vars(r)]
+del r.total
+values += [r.total, Report.calls, Report.total.__doc__]
+Point = collections.namedtuple("Point", "x y format", defaults=[0])
+p = Point(1, 2)
+match p:
+    case Point(a, b): values += [a, b]
+[values, [square(i) for i in (1, 2, 3, 1)], square.cache_info(), square.cache_parameters(), square.__name__, square.__doc__,
+ p.format, p._asdict(), p._replace(x=5), Point._fields, Point.__name__, collections.namedtuple("R", "a def a", rename=True)._fields]
+=== copies of all kinds
+import collections, copy, dataclasses
+class A:
+    def __init__(self): self.x, self.me = [1], self
+class S:
+    __slots__ = ("a", "_b")
+    def __init__(self): self.a, self._b = [1], 2
+@dataclasses.dataclass(frozen=True, slots=True)
+class D:
+    a: list
+    _b: int = 2
+class L(list): pass
+class M(dict):
+    def __init__(self): self.z = 1
+class T(tuple): pass
+class E(Exception):
+    def __init__(self, code): super().__init__(code); self.code = [code]
+class U(collections.UserDict): pass
+l = L([1, [2]]); l.q = 3
+m = M(); m["k"] = [2]
+t = T([1, [2]]); t.w = [5]
+a = A(); b = copy.deepcopy(a)
+out = [b.me is b, b.x == a.x, b.x is a.x, copy.copy(a).x is a.x]
+for v in (D([1]), l, m, t, U(a=[1]), collections.deque([[1]], 5), collections.Counter("abc"), collections.defaultdict(list, a=[1])):
+    c, d = copy.copy(v), copy.deepcopy(v)
+    out.append([type(c) is type(v), c == v, d == v, d is v])
+e = copy.deepcopy(E(4))
+s = copy.deepcopy(S())
+x = [1]; y = copy.deepcopy([x, x]); r = []; r.append(r); q = copy.deepcopy(r)
+[out, e.code, e.args, s.a, s._b, copy.copy(l).q, copy.deepcopy(t).w, copy.deepcopy(m).z, y[0] is y[1], q[0] is q, U(a=1).copy() == {"a": 1}]
 '''

@@ -81,11 +81,12 @@ def facade(loop: ProgramLoop) -> Facade:
 class Loop:
     """The little of an event loop that ordinary programs ask for; the loop itself stays out of reach."""
 
-    __slots__ = ("create_task", "run_until_complete", "time")
+    __slots__ = ("create_future", "create_task", "run_until_complete", "time")
 
     def __init__(self, loop: ProgramLoop) -> None:
         self.run_until_complete = _run(loop)
         self.create_task = _create_task(loop)
+        self.create_future = lambda: loop.create_future()
         self.time = lambda: loop.time()
 
     def __repr__(self) -> str:

@@ -135,6 +135,7 @@ REFUSED_BUILTINS: Final = {
     "breakpoint": "Use print().",
     "globals": "Keep values in a dict of your own.",
     "locals": "Keep values in a dict of your own.",
+    "memoryview": "Use bytes and slices of them.",
     "help": "Tools and modules are described in the instructions.",
     "__import__": "Use an import statement.",
 }

@@ -16,6 +16,7 @@ from ptc_sandbox.guest.facades import (
     clock,
     copying,
     functional,
+    system,
     table,
     text,
     tracebacks,
@@ -28,6 +29,11 @@ from ptc_sandbox.guest.guards_types import know
 
 _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "abc": classes.abc_members,
+    "ast": system.ast_members,
+    "fnmatch": system.fnmatch_members,
+    "logging": system.logging_members,
+    "shlex": system.shlex_members,
+    "sys": system.sys_members,
     "copy": copying.copy_members,
     "dataclasses": classes.dataclass_members,
     "datetime": clock.datetime_members,
@@ -96,4 +102,6 @@ def build(module: str, guards: Guards, load: Callable[[str], Facade]) -> Facade:
     return facade(module, members, table.REFUSED_MEMBERS.get(module))
 
 
-_WHOLLY_OURS: Final = frozenset(("dataclasses", "random", "secrets", "time", "traceback", "types"))
+_WHOLLY_OURS: Final = frozenset(
+    ("ast", "logging", "shlex", "sys", "dataclasses", "random", "secrets", "time", "traceback", "types")
+)

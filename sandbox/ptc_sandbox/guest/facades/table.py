@@ -13,6 +13,7 @@ from typing import Final
 _NAMES: Final[dict[str, str]] = {
     "__future__": "annotations division print_function unicode_literals absolute_import generator_stop",
     "abc": "ABC ABCMeta abstractmethod abstractclassmethod abstractproperty abstractstaticmethod",
+    "ast": "literal_eval",
     "base64": """
         b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode b64encode b85decode
         b85encode a85decode a85encode decodebytes encodebytes standard_b64decode standard_b64encode
@@ -67,6 +68,7 @@ _NAMES: Final[dict[str, str]] = {
         CONTINUOUS CONFORM EJECT Enum EnumMeta EnumType Flag FlagBoundary IntEnum IntFlag KEEP NAMED_FLAGS
         STRICT StrEnum UNIQUE auto member nonmember unique verify
         """,
+    "fnmatch": "filter fnmatch fnmatchcase translate",
     "fractions": "Fraction",
     "functools": """
         cache cached_property cmp_to_key lru_cache partial partialmethod reduce singledispatch
@@ -91,6 +93,10 @@ _NAMES: Final[dict[str, str]] = {
         """,
     "json": "JSONDecodeError JSONDecoder JSONEncoder dump dumps load loads",
     "keyword": "iskeyword issoftkeyword kwlist softkwlist",
+    "logging": """
+        CRITICAL DEBUG ERROR INFO WARNING basicConfig critical debug error exception getLogger info log
+        warning
+        """,
     "math": """
         acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc
         exp exp2 expm1 fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf
@@ -115,6 +121,7 @@ _NAMES: Final[dict[str, str]] = {
         VERBOSE X compile error escape findall finditer fullmatch match purge search split sub subn
         """,
     "secrets": "choice compare_digest randbelow randbits token_bytes token_hex token_urlsafe",
+    "shlex": "join quote split",
     "statistics": """
         LinearRegression NormalDist StatisticsError correlation covariance fmean geometric_mean
         harmonic_mean kde linear_regression mean median median_grouped median_high median_low mode
@@ -125,6 +132,7 @@ _NAMES: Final[dict[str, str]] = {
         octdigits printable punctuation whitespace
         """,
     "struct": "Struct calcsize error iter_unpack pack pack_into unpack unpack_from",
+    "sys": "byteorder exit float_info maxsize maxunicode stderr stdout version_info",
     "textwrap": "TextWrapper dedent fill indent shorten wrap",
     "time": """
         asctime ctime gmtime localtime mktime monotonic monotonic_ns perf_counter perf_counter_ns
@@ -177,7 +185,6 @@ _INSTEAD: Final[dict[str, str]] = {
             "shutil",
             "tempfile",
             "glob",
-            "sys",
             "subprocess",
             "platform",
             "ctypes",
@@ -209,13 +216,21 @@ _INSTEAD: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("numpy", "pandas", "scipy", "polars"), "Use lists and dicts with statistics, math and collections."
     ),
-    **dict.fromkeys(("inspect", "gc", "dis", "ast", "code"), "Programs cannot look into the interpreter."),
-    **dict.fromkeys(("logging", "warnings"), "Use print()."),
+    **dict.fromkeys(("inspect", "gc", "dis", "code"), "Programs cannot look into the interpreter."),
+    **dict.fromkeys(("warnings",), "Use print() or logging."),
     "array": "Use a list, or struct for bytes.",
     "weakref": "Programs are short: keep the object itself.",
 }
 
 REFUSED_MEMBERS: Final[dict[str, dict[str, str]]] = {
+    "ast": dict.fromkeys(
+        ("parse", "walk", "dump", "NodeVisitor"), "Only literal_eval is here: programs read literals."
+    ),
+    "sys": {
+        **dict.fromkeys(("modules", "path", "argv", "executable"), "Programs have no access to the system."),
+        "stdin": "Nobody is there to type: put the value into the program.",
+        "setrecursionlimit": "Use a loop with a list of what is still to do.",
+    },
     "typing": {"get_type_hints": "It would evaluate text as code. Read the annotations you wrote yourself."},
     "random": {"SystemRandom": "All randomness comes from the run's seed: use random.Random() or secrets."},
     "uuid": {

@@ -24,8 +24,7 @@ def traceback_members(guards: Guards) -> dict[str, Any]:
         return _lines(_exception(exc, value), chain)
 
     def format_exc(limit: Any = None, chain: bool = True) -> str:
-        current = sys.exc_info()[1]
-        return "NoneType: None\n" if current is None else "".join(_lines(current, chain))
+        return format_current(chain)
 
     def print_exc(limit: Any = None, file: Any = None, chain: bool = True) -> None:
         _print(format_exc(limit, chain), file)
@@ -46,6 +45,12 @@ def traceback_members(guards: Guards) -> dict[str, Any]:
         function.__qualname__ = function.__name__
         function.__module__ = "traceback"
     return {function.__name__: function for function in functions}
+
+
+def format_current(chain: bool = True) -> str:
+    """The exception that is being handled, as text."""
+    current = sys.exc_info()[1]
+    return "NoneType: None\n" if current is None else "".join(_lines(current, chain))
 
 
 def _exception(exc: Any, value: Any) -> BaseException:
