@@ -9,8 +9,11 @@ TYPE_CHECKING = False  # the fork server imports this package before it may load
 if TYPE_CHECKING:
     from ptc_sandbox.codeact import CodeAct, code_tool
     from ptc_sandbox.confine import Confinement
+    from ptc_sandbox.engines.engine import Engine
+    from ptc_sandbox.engines.monty import MontyEngine
     from ptc_sandbox.errors import (
         ConfinementUnavailable,
+        EngineUnavailable,
         JournalError,
         JournalForged,
         ReplayDiverged,
@@ -30,8 +33,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "codeact": ("CodeAct", "code_tool"),
     "confine": ("Confinement",),
+    "engines.engine": ("Engine",),
+    "engines.monty": ("MontyEngine",),
     "errors": (
         "ConfinementUnavailable",
+        "EngineUnavailable",
         "JournalError",
         "JournalForged",
         "ReplayDiverged",
@@ -59,12 +65,15 @@ __all__ = [
     "Confinement",
     "ConfinementUnavailable",
     "Ended",
+    "Engine",
+    "EngineUnavailable",
     "Execution",
     "Journal",
     "JournalError",
     "JournalForged",
     "JournalHeader",
     "Limits",
+    "MontyEngine",
     "ProgramCall",
     "ProgramError",
     "ProgramResult",

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from ptc_sandbox.engines.engine import Engine
 from ptc_sandbox.rendering import render_stubs
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.sandbox import Sandbox, programmatic_catalog
@@ -52,7 +53,7 @@ def instructions(catalog: Catalog, *, budget: int = 24_000, only_direct: Iterabl
 
 
 def code_tool(
-    sandbox: Sandbox,
+    sandbox: Engine,
     tools: Iterable[Tool[..., Any] | Callable[..., Any]],
     *,
     name: str = PROGRAM_TOOL,
@@ -128,10 +129,10 @@ class CodeAct:
         self,
         *,
         tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
-        sandbox: Sandbox | None = None,
+        sandbox: Engine | None = None,
         name: str = PROGRAM_TOOL,
     ) -> None:
-        self.sandbox = sandbox or Sandbox()
+        self.sandbox: Engine = sandbox or Sandbox()
         self.name = name
         self._catalog = programmatic_catalog(tools)
         self._running = 0

@@ -15,12 +15,13 @@ import pytest_asyncio
 
 pytest.importorskip("pydantic_monty", reason="the extra `monty` is not installed")
 
-from ptc_sandbox import Confinement, ConfinementUnavailable, Limits, SandboxClosed
+from ptc_sandbox import Confinement, ConfinementUnavailable, Limits, SandboxClosed, code_tool
 from ptc_sandbox.engines import conformance
 from ptc_sandbox.engines.monty import MontyEngine
 from ptc_tools.call import Call, JsonObject, Program
 from ptc_tools.context import RunContext
-from ptc_tools.outcome import Denied, Outcome, Success
+from ptc_tools.invoke import Invoker
+from ptc_tools.outcome import Denied, Failure, Outcome, Success
 from ptc_tools.tool import tool
 
 LIMITS = Limits(wall_seconds=20, cpu_seconds=10, memory_bytes=64 << 20, output_bytes=10_000, calls=50)
@@ -90,6 +91,44 @@ async def test_calls_take_the_path_that_was_given(engine: MontyEngine) -> None:
     assert result.value == [7, "not you"]
     assert [call.caller for call in seen] == [Program("p1")] * 2
     assert [call.line for call in result.calls] == [1, 3]
+
+
+FAILURES = {
+    "ToolDenied": Denied("not_authorized", "not you"),
+    "ToolTimeout": Failure("timeout", "too slow"),
+    "ToolUncertain": Failure("uncertain", "it may have happened"),
+    "RuntimeError": Failure("tool_error", "broken"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+async def test_each_failure_of_a_tool_is_caught_by_its_name_and_by_no_other(
+    engine: MontyEngine, kind: str
+) -> None:
+    """The names that the model was told exist here too, though the interpreter has no classes for them."""
+
+    async def invoke(call: Call, run: RunContext) -> Outcome:
+        return FAILURES[kind]
+
+    handlers = "".join(f"except {name}:\n    r = '{name}'\n" for name in FAILURES)
+    result = await engine.run(f"try:\n    await double(number=1)\n{handlers}r", tools=[double], invoke=invoke)
+    assert result.value == kind
+    result = await engine.run(
+        "try:\n    await double(number=1)\nexcept ToolError as e:\n    r = str(e)\nr",
+        tools=[double],
+        invoke=invoke,
+    )
+    assert result.value == FAILURES[kind].message
+
+
+async def test_the_code_tool_takes_any_engine(engine: MontyEngine) -> None:
+    """What a model is given to run programs with does not depend on what runs them."""
+    path = Invoker([code_tool(engine, [double]), double])
+    outcome = await path.invoke(
+        Call("c1", "run_program", {"code": "await double(number=3)"}), RunContext(run_id="r1")
+    )
+    assert isinstance(outcome, Success)
+    assert outcome.value == {"status": "completed", "value": 6}
 
 
 async def test_gathered_calls_are_under_way_together(engine: MontyEngine) -> None:

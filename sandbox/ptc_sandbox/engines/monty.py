@@ -172,7 +172,7 @@ class MontyEngine:
             self._ready.append(await self._spawn())
 
     async def _spawn(self) -> Worker:
-        from ptc_sandbox.engines.monty_program import Worker
+        from ptc_sandbox.engines.monty_program import PRELUDE, Worker
 
         if self._pool is None:
             raise SandboxClosed("the engine is closed: make a new one")
@@ -187,9 +187,12 @@ class MontyEngine:
         except (self._monty.MontyError, OSError, RuntimeError) as error:
             raise SandboxBroken(f"no worker can be started: {error}") from None
         try:
+            await session.feed_run(PRELUDE)
             return Worker(session, seed)
-        except BaseException:
+        except BaseException as error:
             await session.__aexit__(None, None, None)
+            if isinstance(error, (self._monty.MontyError, OSError)):
+                raise SandboxBroken(f"a worker ended before its program: {error}") from None
             raise
 
     # -- life ----------------------------------------------------------------------------------------

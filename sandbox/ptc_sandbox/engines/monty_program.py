@@ -39,7 +39,15 @@ Reply: TypeAlias = dict[str, Any]
 
 RESERVED: Final = ("add_tools", "remove_tools")
 _FUTURE: Final[Reply] = {"future": ...}
-_SOURCE: Final = "<python-input-0>"
+_SOURCE: Final = "<python-input-1>"
+"""How the interpreter calls the program's text: the second that a session is fed, after `PRELUDE`."""
+PRELUDE: Final = (
+    "ToolError = Exception\nToolDenied = PermissionError\n"
+    "ToolTimeout = TimeoutError\nToolUncertain = NotImplementedError\n"
+)
+"""The names by which programs catch what tools do. The host can raise only what the interpreter has, so each
+is one of its exceptions, and one that no other outcome of a tool is."""
+_KINDS: Final = {"timeout": "TimeoutError", "uncertain": "NotImplementedError"}
 _REFUSALS: Final = 100
 _SIGNAL: Final = re.compile(r"signal: (\d+)")
 
@@ -416,11 +424,7 @@ class MontyProgram:
 def _exception(answer: JsonValue) -> Reply:
     """A tool's failure, as an exception that the interpreter has: it knows no classes of ours."""
     assert isinstance(answer, dict)
-    kind = (
-        "PermissionError"
-        if answer["status"] == "denied"
-        else "TimeoutError"
-        if answer["code"] == "timeout"
-        else "RuntimeError"
-    )
+    kind = _KINDS.get(str(answer["code"]), "RuntimeError")
+    if answer["status"] == "denied":
+        kind = "PermissionError"
     return {"exc_type": kind, "message": str(answer["message"])}
