@@ -12,6 +12,7 @@ import os
 import signal
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -151,11 +152,13 @@ e = await look(x=c)
 """
 
 APPROVED = """
+import time
+before = time.time()
 try:
     told = await drop(x=7)
 except ToolError as error:
     told = "denied"
-[await look(x=1), told]
+[await look(x=1), told, time.time() - before < 3600]
 """
 
 SCENARIOS: dict[str, list[list[Item]]] = {
@@ -410,5 +413,18 @@ def main(scenario: str, directory: str, every: str = "1") -> None:
             print(json.dumps(told), flush=True)
 
 
+def one_life(scenario: str, directory: str, decision: str, moved_seconds: str) -> None:
+    """`--life SCENARIO DIRECTORY none|approve|deny SECONDS`: one process, its clock moved by so much."""
+    real, moved = time.time_ns, int(moved_seconds) * 1_000_000_000
+    time.time_ns = lambda: real() + moved
+    made: Any = {"approve": ptc.Approve(by="ann"), "deny": ptc.Deny("not today")}
+    waiting = "p:1" if scenario.startswith("program") else "b"
+    decisions = None if decision == "none" else {waiting: made[decision]}
+    print(json.dumps(asyncio.run(live(scenario, Path(directory), "", decisions))))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "--life":
+        one_life(*sys.argv[2:])
+    else:
+        main(*sys.argv[1:])

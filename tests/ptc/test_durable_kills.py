@@ -54,6 +54,36 @@ async def test_a_killed_run_is_recovered_with_the_same_answer(scenario: str, tmp
     check(whole, stories)
 
 
+async def life(*arguments: str) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(Path(__file__).with_name("durable_matrix.py")),
+        "--life",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return dict(json.loads(out))
+
+
+@pytest.mark.parametrize(("decision", "told", "effects"), [("approve", -7, ["7"]), ("deny", "denied", [])])
+async def test_a_program_that_waits_goes_on_in_another_process_the_next_day(
+    tmp_path: Path, decision: str, told: object, effects: list[str]
+) -> None:
+    """The tool runs once, or the program's `except` sees the denial; its own clock knows of no night."""
+    where = str(tmp_path)
+    paused = await life("program_approval", where, "none", "0")
+    assert (paused["status"], [item["call_id"] for item in paused["approvals"]]) == ("paused", ["p:1"])
+    done = await life("program_approval", where, decision, str(26 * 3600))
+    assert done["status"] == "completed"
+    output = dict(json.loads(json.loads(done["text"])[0][1]))
+    assert output["value"] == [2, told, True]
+    path = tmp_path / "drop.txt"
+    assert (path.read_text().splitlines() if path.exists() else []) == effects
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_every_fault_point_is_survived(scenario: str, tmp_path: Path) -> None:
