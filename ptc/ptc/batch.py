@@ -20,11 +20,12 @@ from ptc.items import malformed
 from ptc.reporting import RunReporter
 from ptc.toolbox import Step
 from ptc_tools import strict_json
-from ptc_tools.call import Call, Caller
+from ptc_tools.call import Call, Caller, Program
 from ptc_tools.context import RunContext
 from ptc_tools.errors import HostControlFlow, InvalidJson
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Cancelled, Denied, Outcome, Success
+from ptc_tools.refusals import program_not_open
 
 _ENDED_BY_FAILURE = "the program was ended, since one of its calls did not succeed"
 _Key: TypeAlias = tuple[str, str, str | None, str, object, Caller]
@@ -91,9 +92,13 @@ class Batch:
     limit: int
     result: BatchResult = field(default_factory=BatchResult)
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _speakers: set[Caller] = field(default_factory=set)
 
     async def execute(self, pending: Sequence[PendingCall]) -> BatchResult:
         """Runs them all. When cancelled, every outcome is in `result` by the time CancelledError leaves."""
+        # Before any of them runs: a local program that one of these calls starts is not theirs to speak for.
+        callers = {call.call.caller for call in pending}
+        self._speakers = {one for one in callers if _may_speak(one, self.run)}
         gate = asyncio.Semaphore(self.limit)
         try:
             if len(pending) == 1:
@@ -173,6 +178,8 @@ class Batch:
         found = self.step.resolve(pending.kind, call.namespace, call.name)
         if found is None:
             return _nobody(pending) if pending.kind != "function_call" else None
+        if call.caller not in self._speakers and call.caller.kind in found.contract.allowed_callers:
+            return program_not_open()
         if found.contract.defer_loading and not self.loaded(call.namespace, call.name):
             return Denied(
                 "not_admitted", f"{call.qualified_name} is not loaded yet: find it with tool search first"
@@ -192,6 +199,10 @@ class Batch:
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+
+def _may_speak(caller: Caller, run: RunContext) -> bool:
+    return not isinstance(caller, Program) or caller.caller_id in run.programs
 
 
 def _nobody(pending: PendingCall) -> Denied:

@@ -236,13 +236,17 @@ class Conversation:
         if not isinstance(response, Mapping):
             self._step(Step.VIOLATED)
             raise RemoteProtocolError(f"the response is a {type(response).__name__}, not an object")
-        status = response.get("status") or "completed"
+        status = "completed" if response.get("status") is None else response["status"]
+        if not isinstance(status, str):
+            self._step(Step.VIOLATED)
+            self.refused = tuple(items_in(response))
+            raise RemoteProtocolError(f"the response's `status` is a {type(status).__name__}, not a text")
         if status in ("queued", "in_progress"):
-            return self._still_running(response, str(status))
+            return self._still_running(response, status)
         if status in ("failed", "cancelled"):
             self._step(Step.FAILED)
             self.refused = tuple(items_in(response))
-            return (Failed(str(status), *failure_of(response)),)
+            return (Failed(status, *failure_of(response)),)
         try:
             return self._read(response, whole=status == "completed")
         except RemoteProtocolError:

@@ -79,15 +79,18 @@ class Messages:
 
 def messages_of(output: Sequence[JsonObject]) -> Messages:
     """Messages by phase. A phase that is not known is on the way, not an answer."""
-    said = [
-        item
-        for item in output
-        if item_type(item) == "message" and item.get("role", "assistant") == "assistant"
-    ]
+    said = [item for item in output if _is_said(item)]
     final = tuple(item for item in said if item.get("phase") == "final_answer")
     unphased = tuple(item for item in said if item.get("phase") is None)
     rest = tuple(item for item in said if item.get("phase") not in (None, "final_answer"))
     return Messages(final, unphased, rest)
+
+
+def _is_said(item: JsonObject) -> bool:
+    """Whether the assistant says this. An item without a type is one only if it names its role."""
+    if item_type(item) != "message":
+        return False
+    return item.get("role", "assistant" if item.get("type") == "message" else None) == "assistant"
 
 
 def text_of(message: JsonObject) -> str:

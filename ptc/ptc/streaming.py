@@ -72,6 +72,9 @@ class StreamReader:
             response = event.get("response")
             if not isinstance(response, dict):
                 raise ResponseCut(f"the stream's {kind} came without its response")
+            ended = kind.removeprefix("response.")
+            if ended != "completed" and response.get("status") in (None, "completed"):
+                response = {**response, "status": ended}  # the event says how it ended: nothing may run
             self._last = response
         elif isinstance(kind, str) and kind.endswith(".delta"):
             return self._delta(kind, event)

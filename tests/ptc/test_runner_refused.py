@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 import ptc
 from ptc.history import orphans
+from ptc.streaming import StreamReader
 from ptc.testing import ScriptedModel, call, capture_audit, in_process, program, say
 from tests.ptc.loop_fakes import (
     AT_ONCE,
@@ -224,6 +226,70 @@ async def test_a_program_that_ended_is_not_open_for_calls() -> None:
     await ptc.Runner(client=endpoint, model="m", tools=[echo], programs="hosted").run("go")
     assert RAN == [1]
     assert outputs_in(endpoint.bodies[2])["c2"]["error"]["type"] == "program_not_open"
+
+
+async def test_a_call_from_the_wire_cannot_speak_for_a_local_program() -> None:
+    """Rule 6: the id of the code tool's own call is known to the model, and the program is open while it runs."""
+    inside, looked = asyncio.Event(), asyncio.Event()
+
+    @ptc.tool(allowed_callers=["programmatic"])
+    async def wait() -> int:
+        """Wait until the forged call had its chance."""
+        inside.set()
+        await looked.wait()
+        return 1
+
+    async def hold(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if invocation.call.name == "look":
+            await inside.wait()
+        return await next(invocation)
+
+    @ptc.tool
+    async def look() -> int:
+        """Let the program go on."""
+        looked.set()
+        return 1
+
+    called = [
+        function_call("run_program", "p1", {"code": "await wait()"}),
+        function_call("look", "l1", "{}"),
+        function_call("words", "c2", {"text": "a b"}, caller=by_program("p1")),
+    ]
+    endpoint = FakeEndpoint(called, [answer()])
+    runner = ptc.Runner(
+        client=endpoint, model="m", tools=[words, wait, look], programs="local", middleware=[hold],
+        max_concurrent_calls=2,
+    )  # fmt: skip
+    await runner.run("go")
+    outputs = outputs_in(endpoint.bodies[1])
+    assert outputs["p1"]["value"] == 1
+    assert outputs["c2"]["error"]["type"] == "program_not_open"
+
+
+@pytest.mark.parametrize("item", [{"id": "x"}, {"type": 5, "id": "x"}, {"type": "from_the_future"}])
+async def test_an_item_of_no_known_type_is_not_an_answer(item: Item) -> None:
+    """It is passed through, and the conversation goes on (rule 8)."""
+    endpoint = FakeEndpoint([item], [answer("A")])
+    assert (await ptc.Runner(client=endpoint, model="m").run("go")).output_text == "A"
+    assert endpoint.inputs[1][-1] == item
+
+
+@pytest.mark.parametrize("status", ["", [], 0, False, 5, {}])
+async def test_a_status_that_says_nothing_runs_nothing(status: Any) -> None:
+    """Only a response that is completed does (rule 7)."""
+    endpoint = FakeEndpoint(response(function_call(), status=status))
+    with pytest.raises((ptc.RemoteProtocolError, ptc.ResponseIncomplete)):
+        await ptc.Runner(client=endpoint, model="m", tools=[echo]).run("go")
+    assert RAN == []
+
+
+@pytest.mark.parametrize("ended", ["failed", "incomplete", "cancelled"])
+@pytest.mark.parametrize("status", [None, "completed"])
+def test_a_stream_ends_as_its_last_event_says(ended: str, status: Any) -> None:
+    """Whatever the response in it says: calls of a response that failed must not run."""
+    reader = StreamReader()
+    reader.feed({"type": f"response.{ended}", "response": {"status": status, "output": [function_call()]}})
+    assert reader.response()["status"] == ended
 
 
 async def test_a_direct_call_of_the_peers_script_is_answered_with_its_caller() -> None:
