@@ -108,7 +108,7 @@ class Recording:
         if result.status.startswith("killed:"):
             await self._event("sandbox.killed", {"status": result.status, "limit": result.evidence})
         else:
-            detail: JsonObject = {"wall": error.wall, "rule": error.code or error.type, "line": error.line}
+            detail: JsonObject = {"wall": error.wall, "rule": error.code or "uncoded", "line": error.line}
             await self._event("sandbox.violation", {**detail, "detail": error.message})
 
     async def _event(self, kind: str, data: JsonObject) -> None:

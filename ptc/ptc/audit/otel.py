@@ -2,7 +2,7 @@
 
 Spans are sampled and may be lost, so they are never the audit record: a `TracedRecorder` stands around one
 and adds nothing to when a call may run. Content goes into spans only where the application asks for it.
-Needs `opentelemetry-api`, which is not among this package's own requirements.
+Needs `opentelemetry-api`: the extra `otel`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TracedRecorder:
         try:
             self._trace = import_module("opentelemetry.trace")
         except ModuleNotFoundError:
-            raise InvalidAuditConfig("spans need OpenTelemetry: pip install opentelemetry-api") from None
+            raise InvalidAuditConfig("spans need OpenTelemetry: pip install 'ptc-runner[otel]'") from None
         self._recorder = recorder
         self._tracer: Tracer = tracer or self._trace.get_tracer("ptc")
         self._content = content
