@@ -138,7 +138,7 @@ def _hide_places() -> None:
         return f"<coroutine object {getattr(coro, '__qualname__', type(coro).__name__)}>"
 
     coroutines._format_coroutine = format_coroutine  # type: ignore[attr-defined]
-    format_helpers._get_function_source = lambda func: None  # type: ignore[attr-defined]
+    format_helpers._get_function_source = lambda func: None  # type: ignore[assignment]
 
 
 def _guarded(guards: Guards) -> dict[str, Callable[..., Any]]:

@@ -30,7 +30,7 @@ def is_vulnerable() -> bool:
             del buffer[0]  # moves where the buffer starts, in place
             return 1
 
-    buffer[2] = Moves()  # type: ignore[call-overload]
+    buffer[2] = Moves()
     return buffer[2] != 1
 
 

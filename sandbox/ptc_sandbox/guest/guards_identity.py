@@ -293,7 +293,8 @@ def steady_nan() -> None:
         decimal.Decimal: decimal.Decimal.is_qnan,
     }
     for kind, is_nan in tests.items():
-        _replace(kind, {"__hash__": _steady(kind.__hash__, is_nan)}, generic)
+        real: Any = kind.__hash__
+        _replace(kind, {"__hash__": _steady(real, is_nan)}, generic)
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 

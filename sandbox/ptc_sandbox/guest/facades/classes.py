@@ -94,12 +94,12 @@ def guard_namedtuple() -> None:
             elif not name.startswith("_"):  # those the real one refuses
                 checked_name(name)
         made: Any = real(typename, fields, rename=rename, defaults=defaults, module="__main__")
-        made.__match_args__ = match_args(fields)
+        setattr(made, "__match_args__", match_args(fields))  # noqa: B010
         return made
 
     namedtuple.__qualname__ = "namedtuple"
     namedtuple.__module__ = "collections"
-    collections.namedtuple = namedtuple  # type: ignore[assignment]
+    collections.namedtuple = namedtuple
 
 
 def types_members(guards: Guards) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def copy_members(guards: Guards) -> dict[str, Any]:
 def guard_copy() -> None:
     """Let the standard library copy in this way too. Changes this process."""
     copy.copy = shallow
-    copy.deepcopy = deep  # type: ignore[assignment]
+    copy.deepcopy = deep
 
 
 def shallow(x: Any) -> Any:
@@ -195,8 +195,9 @@ def _made_anew(x: Any, kind: type, inner: Callable[[Any], Any], keep: Callable[[
     if not _may_be_copied(kind):
         raise TypeError(f"cannot copy '{kind.__name__}' object")
     _check_namespace(x)
-    reduce_ex = kind.__reduce_ex__
-    if reduce_ex is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__:
+    reduce_ex: Any = kind.__reduce_ex__
+    reduce: Any = kind.__reduce__
+    if reduce_ex is object.__reduce_ex__ and reduce is object.__reduce__:
         return _by_parts(x, kind, inner, keep)
     make, args, *rest = reduce_ex(x, 4)
     made = make(*(inner(part) for part in args))

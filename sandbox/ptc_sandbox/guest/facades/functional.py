@@ -12,8 +12,8 @@ from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import Rule, checked_name, load_rule
 
-_lru_cache_wrapper: Any = functools._lru_cache_wrapper  # type: ignore[attr-defined]
-_CacheInfo: Any = functools._CacheInfo  # type: ignore[attr-defined]
+_lru_cache_wrapper: Any = functools._lru_cache_wrapper
+_CacheInfo: Any = functools._CacheInfo
 _COPIED = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
@@ -182,7 +182,7 @@ def guard_wrapping() -> None:
             wrapper.__dict__.update(wrapped.__dict__)
         return wrapper
 
-    functools.update_wrapper = update_wrapper  # type: ignore[assignment]
+    functools.update_wrapper = update_wrapper
 
 
 def _copy_names(wrapper: Any, wrapped: Any) -> None:
