@@ -61,8 +61,11 @@ class StreamReader:
     def feed(self, event: JsonObject) -> Delta | None:
         """Takes one event. Raises EndpointError for an error event, ResponseCut for a broken one."""
         kind = event.get("type")
+        if not isinstance(kind, str):
+            return None
         if kind == "response.output_item.done":
-            self._done[_index(event)] = _item(event)
+            if self._done.setdefault(_index(event), item := _item(event)) != item:
+                raise ResponseCut("the stream gave two items for one place in the output")
         elif kind == "response.output_item.added":
             phase = _item(event).get("phase")
             self._phases[_index(event)] = phase if isinstance(phase, str) else None
@@ -76,7 +79,7 @@ class StreamReader:
             if ended != "completed" and response.get("status") in (None, "completed"):
                 response = {**response, "status": ended}  # the event says how it ended: nothing may run
             self._last = response
-        elif isinstance(kind, str) and kind.endswith(".delta"):
+        elif kind.endswith(".delta"):
             return self._delta(kind, event)
         return None
 

@@ -302,3 +302,19 @@ async def test_a_direct_call_of_the_peers_script_is_answered_with_its_caller() -
     async with in_process(model) as client:
         result = await ptc.Runner(client=client, model="m", tools=[echo], programs="hosted").run("go")
     assert (result.output_text, RAN) == ("done", [1, 2, 3])
+
+
+def test_a_stream_that_gives_two_items_for_one_place_is_broken() -> None:
+    """One of them would be lost in silence, and it may be a call."""
+    reader = StreamReader()
+    event = {"type": "response.output_item.done", "output_index": 0, "item": function_call()}
+    reader.feed(event)
+    reader.feed(event)  # the same once more says nothing new
+    with pytest.raises(ptc.ResponseCut, match="one place"):
+        reader.feed({**event, "item": function_call(arguments={"x": 2})})
+
+
+@pytest.mark.parametrize("kind", [None, 5, [], {}])
+def test_a_stream_event_of_no_known_type_is_passed_over(kind: Any) -> None:
+    """New ones come without notice."""
+    assert StreamReader().feed({"type": kind}) is None
