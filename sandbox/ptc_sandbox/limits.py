@@ -46,11 +46,10 @@ class Limits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            kinds = (int, float) if name == "wall_seconds" else (int,)
-            if type(value) not in kinds or not 0 < value < 2**53:
-                raise ValueError(
-                    f"Limits.{name} must be a number above 0 (of {kinds[-1].__name__}), not {value!r}"
-                )
+            whole = name != "wall_seconds"
+            if type(value) not in ((int,) if whole else (int, float)) or not 0 < value < 2**53:
+                what = "a whole number" if whole else "a number"
+                raise ValueError(f"Limits.{name} must be {what} above 0 and below 2**53, not {value!r}")
 
     def replace(self, **changes: Any) -> Limits:
         """A copy with some bounds changed."""
