@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ptc_sandbox.confine import Confinement
-from ptc_sandbox.confine.syscalls import AARCH64, X86_64
+from ptc_sandbox.confine.syscalls import AARCH64, ALLOWED, X86_64
+from ptc_sandbox.engines.monty import EXCEPTIONS
 from ptc_sandbox.engines.native import Launcher
 from ptc_sandbox.engines.native_filter import CALLS, EXEC_PAGE, NativeFilter
 from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken
@@ -231,3 +232,13 @@ def test_the_numbers_of_a_worker_are_those_of_the_kernels_headers(column: str, p
     numbers.setdefault("newfstatat", numbers.get("fstatat", ""))
     ours = {call.name: getattr(call, column) for call in CALLS if getattr(call, column) is not None}
     assert ours == {name: int(numbers[name]) for name in ours}
+
+
+def test_the_page_on_engines_lists_what_is_enforced_and_what_is_excepted() -> None:
+    """What operators read is what is in the code."""
+    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .+? \| (.+?) \|$", page, re.MULTILINE)
+    assert rows == [(call.name, call.reason) for call in CALLS]
+    assert f"{len(CALLS)} calls instead of {len(ALLOWED)}" in page
+    for case, reason in EXCEPTIONS.items():
+        assert f"| {case} | {reason} |" in page

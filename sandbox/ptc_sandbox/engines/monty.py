@@ -158,6 +158,9 @@ class MontyEngine:
             if not worker.alive:
                 await worker.aclose()
                 worker = None
+        if self._closed:  # while it was started
+            await worker.aclose()
+            raise SandboxClosed("the engine was closed")
         self._refill()
         return worker
 
@@ -168,7 +171,7 @@ class MontyEngine:
             task.add_done_callback(self._spawning.discard)
 
     async def _spawn_ahead(self) -> None:
-        with contextlib.suppress(SandboxBroken):  # whoever needs one is told
+        with contextlib.suppress(SandboxBroken, SandboxClosed):  # whoever needs one is told
             self._ready.append(await self._spawn())
 
     async def _spawn(self) -> Worker:
@@ -198,6 +201,10 @@ class MontyEngine:
     # -- life ----------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise SandboxClosed("this engine belongs to another event loop: make one for each loop")
+        self._loop = loop
         async with self._opening:
             if self._closed:
                 raise SandboxClosed("the engine is closed: make a new one")

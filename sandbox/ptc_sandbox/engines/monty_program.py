@@ -63,7 +63,9 @@ class Worker:
         self.seed: Final = seed
         self._pid: Final = pid
         self._pidfd = os.pidfd_open(pid)
-        self._used_before: Final = self.cpu_us() or 0
+        self._clock: Final = (~pid << 3) | 2  # the kernel's clock of that process's CPU time
+        self._launched_us = 0
+        self._launched_us = self.cpu_us() or 0
 
     @property
     def alive(self) -> bool:
@@ -78,10 +80,9 @@ class Worker:
     def cpu_us(self) -> int | None:
         """CPU time so far, without what the launcher used."""
         try:
-            used = time.clock_gettime_ns((~self._pid << 3) | 2) // 1000
+            return time.clock_gettime_ns(self._clock) // 1000 - self._launched_us
         except OSError:
             return None
-        return used - getattr(self, "_used_before", 0)
 
     def peak_bytes(self) -> int | None:
         try:
@@ -92,13 +93,14 @@ class Worker:
         return int(found[1]) * 1024 if found else None
 
     async def aclose(self) -> None:
-        """Kill it and let the pool see that it is gone."""
+        """Kill it and let the pool see that it is gone. Again does nothing."""
+        if self._pidfd < 0:
+            return
         self.kill()
+        os.close(self._pidfd)
+        self._pidfd = -1
         with contextlib.suppress(monty.MontyError):
             await self.session.__aexit__(None, None, None)
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
 
 
 class MontyProgram:
