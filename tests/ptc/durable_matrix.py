@@ -14,13 +14,16 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import ptc
 from ptc.store import SQLiteRunStore
+from ptc.testing import Peer
 
 RUN = "r1"
+SAMPLES = Path(__file__).parents[2] / "samples"
 Item = dict[str, Any]
 
 
@@ -247,6 +250,8 @@ def _response(number: int, output: list[Item]) -> Item:
 
 
 def runner_for(scenario: str, world: World, store: SQLiteRunStore, audit: ptc.AuditLog | None) -> ptc.Runner:
+    if scenario == "sample":
+        return _sample_runner(store, audit)
     return ptc.Runner(
         client=Model(SCENARIOS[scenario]),
         model="m",
@@ -256,6 +261,24 @@ def runner_for(scenario: str, world: World, store: SQLiteRunStore, audit: ptc.Au
         audit=audit,
         store=store,
     )
+
+
+def _sample() -> Any:
+    spec = spec_from_file_location("inventory_demand", SAMPLES / "inventory_demand.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["inventory_demand"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _sample_runner(store: SQLiteRunStore, audit: ptc.AuditLog | None) -> ptc.Runner:
+    import openai
+
+    sample = _sample()
+    client = openai.AsyncOpenAI(base_url=os.environ["PEER"], api_key="test")
+    tools = [sample.get_inventory, sample.get_demand]
+    return ptc.Runner(client=client, model="m", tools=tools, programs="hosted", audit=audit, store=store)
 
 
 async def live(scenario: str, directory: Path, fault: str, decisions: dict[str, Any] | None) -> Item:
@@ -282,7 +305,7 @@ async def live(scenario: str, directory: Path, fault: str, decisions: dict[str, 
             {
                 "call_id": request.call_id,
                 "name": request.name,
-                "x": request.arguments["x"],
+                "x": request.arguments.get("x"),
                 "uncertain": request.uncertain,
             }
             for request in result.approvals
@@ -326,6 +349,8 @@ def decide(world: World, approval: Item) -> Any:
     """What somebody says who looks at the world: an approval, or what became of an uncertain call."""
     if not approval["uncertain"]:
         return ptc.Approve(by="ann")
+    if approval["name"] not in ("note", "drop"):
+        return ptc.Approve()  # of the sample: its tools say nothing of their effects, and only read
     factor = {"note": 3, "drop": -1}[approval["name"]]
     if str(approval["x"]) in world.lines(approval["name"]):
         return ptc.Happened(approval["x"] * factor)
@@ -346,7 +371,7 @@ def story(scenario: str, directory: Path, fault: str, faults_later: str = "") ->
             break
         else:
             decisions = {item["call_id"]: decide(world, item) for item in result["approvals"]}
-        later, faults_later = (faults_later, "") if result is not None else ("", faults_later)
+        later, faults_later = faults_later, ""
         if not exists(directory):
             result = fork(scenario, directory, "", None)  # killed before the run was there: begun again
         else:
@@ -398,13 +423,32 @@ def disagreements(directory: Path) -> list[str]:
 
 
 def main(scenario: str, directory: str, every: str = "1") -> None:
-    base = Path(directory)
+    """`twice` kills `direct` in a tool, and then its recovery at every step."""
+    if scenario == "sample":
+        import openai  # noqa: F401 - before the forks
+
+        with Peer(f"{SAMPLES / 'inventory_script.py'}:model") as peer:
+            os.environ["PEER"] = peer.base_url
+            kill_everywhere(scenario, Path(directory), int(every))
+    elif scenario == "twice":
+        base = Path(directory)
+        print(json.dumps(story("direct", base / "whole", "")), flush=True)
+        for n in range(1, 40, int(every)):
+            told = story("direct", base / str(n), "tool:note:1", f"{n}:{'after' if n % 2 else 'before'}")
+            if told["kills"] < 2:
+                break
+            print(json.dumps(told), flush=True)
+    else:
+        kill_everywhere(scenario, Path(directory), int(every))
+
+
+def kill_everywhere(scenario: str, base: Path, every: int) -> None:
     whole = story(scenario, base / "whole", "")
     print(json.dumps(whole), flush=True)
     faults = [f"{n}:{when}" for n in range(1, whole["steps"] + 20) for when in ("before", "after")]
     effects = [f"tool:{name}:{n + 1}" for name, lines in whole["effects"].items() for n in range(len(lines))]
     for index, fault in enumerate([*effects, *faults]):
-        if index % int(every) == 0:
+        if index % every == 0:
             told = story(scenario, base / fault.replace(":", "_"), fault)
             if not told["kills"] and not fault.startswith("tool"):
                 if fault.endswith("after"):
