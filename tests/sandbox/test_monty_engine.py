@@ -9,13 +9,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 pytest.importorskip("pydantic_monty", reason="the extra `monty` is not installed")
 
-from ptc_sandbox import Confinement, ConfinementUnavailable, Limits, SandboxClosed, code_tool
+from ptc_sandbox import (
+    Confinement,
+    ConfinementUnavailable,
+    Limits,
+    SandboxBroken,
+    SandboxClosed,
+    code_tool,
+)
 from ptc_sandbox.engines import conformance
 from ptc_sandbox.engines.monty import MontyEngine
 from ptc_tools.call import Call, JsonObject, Program
@@ -23,6 +31,7 @@ from ptc_tools.context import RunContext
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Denied, Failure, Outcome, Success
 from ptc_tools.tool import tool
+from tests.sandbox.syscall_proxy import write_binary
 
 LIMITS = Limits(wall_seconds=20, cpu_seconds=10, memory_bytes=64 << 20, output_bytes=10_000, calls=50)
 
@@ -343,6 +352,23 @@ async def test_nothing_is_left_open() -> None:
     before = held()
     await once()
     assert held() <= before
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the hostile worker is x86-64 machine code")
+async def test_a_worker_that_speaks_nonsense_is_an_error_of_the_host(tmp_path: Path) -> None:
+    """A binary that is no worker of this protocol: a typed error, no hang, nothing left."""
+    binary = write_binary(tmp_path)
+    engine = MontyEngine(limits=LIMITS.replace(wall_seconds=0.1), ahead=0, binary=str(binary))
+    with pytest.raises(SandboxBroken):
+        await engine.run("1")
+    await engine.aclose()
+
+
+async def test_an_engine_belongs_to_its_event_loop(engine: MontyEngine) -> None:
+    """Its workers' pipes are watched by one loop; another would wait for ever."""
+    await engine.run("1")
+    with pytest.raises(SandboxClosed, match="another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(engine.run("1")))
 
 
 async def test_a_host_that_is_killed_leaves_no_worker() -> None:

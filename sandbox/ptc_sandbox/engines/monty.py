@@ -34,7 +34,8 @@ from ptc_tools.tool import AnyTool
 if TYPE_CHECKING:
     import pydantic_monty
 
-    from ptc_sandbox.engines.monty_program import MontyProgram, Worker
+    from ptc_sandbox.engines.monty_program import MontyProgram
+    from ptc_sandbox.engines.monty_worker import Worker
 
 EXCEPTIONS: Final = MappingProxyType(
     {
@@ -53,6 +54,10 @@ EXCEPTIONS: Final = MappingProxyType(
 
 _OTHER_SUSPENSIONS: Final = 100_000
 """Lookups of names and waits, which the pool counts together with calls. The wall clock bounds them too."""
+
+
+_GRACE_SECONDS: Final = 10.0
+"""Beyond the wall clock of a program, until a worker that does not even take one is given up by the pool."""
 
 
 class MontyEngine:
@@ -175,7 +180,8 @@ class MontyEngine:
             self._ready.append(await self._spawn())
 
     async def _spawn(self) -> Worker:
-        from ptc_sandbox.engines.monty_program import PRELUDE, Worker
+        from ptc_sandbox.engines.monty_program import PRELUDE
+        from ptc_sandbox.engines.monty_worker import Worker
 
         if self._pool is None:
             raise SandboxClosed("the engine is closed: make a new one")
@@ -225,6 +231,7 @@ class MontyEngine:
                     min_processes=1,
                     max_processes=self._concurrency + self._ahead,
                     max_checkouts_per_worker=1,
+                    request_timeout=self.limits.wall_seconds + _GRACE_SECONDS,
                 )
                 await pool.__aenter__()
             except BaseException:

@@ -7,18 +7,15 @@ comes out of the interpreter is checked here before anybody sees it; it never lo
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import re
-import select
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pydantic_monty as monty
 
+from ptc_sandbox.engines.monty_worker import Worker
 from ptc_sandbox.events import CallRequested, ChangeRefused, ProgramEvent
 from ptc_sandbox.journal import Answer, CallAnswered, CallMade, Entry, Journal, JournalHeader
 from ptc_sandbox.limits import Limits
@@ -50,57 +47,6 @@ is one of its exceptions, and one that no other outcome of a tool is."""
 _KINDS: Final = {"timeout": "TimeoutError", "uncertain": "NotImplementedError"}
 _REFUSALS: Final = 100
 _SIGNAL: Final = re.compile(r"signal: (\d+)")
-
-
-class Worker:
-    """A process that waits for one program: its session, and our own hold on it."""
-
-    def __init__(self, session: monty.AsyncMontySession, seed: int) -> None:
-        pid = session.worker_pid
-        if pid is None:
-            raise RuntimeError("a session without a worker")
-        self.session: Final = session
-        self.seed: Final = seed
-        self._pid: Final = pid
-        self._pidfd = os.pidfd_open(pid)
-        self._clock: Final = (~pid << 3) | 2  # the kernel's clock of that process's CPU time
-        self._launched_us = 0
-        self._launched_us = self.cpu_us() or 0
-
-    @property
-    def alive(self) -> bool:
-        return self._pidfd >= 0 and not select.select([self._pidfd], [], [], 0)[0]
-
-    def kill(self) -> None:
-        """SIGKILL by pidfd: certain, and never another process that got the number."""
-        if self._pidfd >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-
-    def cpu_us(self) -> int | None:
-        """CPU time so far, without what the launcher used."""
-        try:
-            return time.clock_gettime_ns(self._clock) // 1000 - self._launched_us
-        except OSError:
-            return None
-
-    def peak_bytes(self) -> int | None:
-        try:
-            status = Path(f"/proc/{self._pid}/status").read_text()
-        except OSError:
-            return None
-        found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
-        return int(found[1]) * 1024 if found else None
-
-    async def aclose(self) -> None:
-        """Kill it and let the pool see that it is gone. Again does nothing."""
-        if self._pidfd < 0:
-            return
-        self.kill()
-        os.close(self._pidfd)
-        self._pidfd = -1
-        with contextlib.suppress(monty.MontyError):
-            await self.session.__aexit__(None, None, None)
 
 
 class MontyProgram:
@@ -181,7 +127,10 @@ class MontyProgram:
             self._stop(*self._of_crash(crash))
         except (monty.MontyRuntimeError, monty.MontySyntaxError) as error:
             self._stop(*self._of_error(error))
-        except Exception as error:  # noqa: BLE001 -- whatever a hostile worker made of its client
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            self.kill("cancelled", "the event loop gave the program up")
+            raise
+        except BaseException as error:  # noqa: BLE001 -- whatever a hostile worker made of its client, panics too
             message = f"the worker sent what cannot be read ({type(error).__name__})"
             self._stop("killed:protocol", ProgramError("Killed", message, wall="host"), str(error)[:200])
         finally:
