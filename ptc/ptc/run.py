@@ -243,7 +243,7 @@ class Run:
             self._context.programs.open(program)
         step = await self._steps.next()
         check_contracts(state, step)
-        restore_ledger(self._calls.ledger, state.history, step)
+        restore_ledger(self._calls.ledger, (*state.history, *state.answers.values()), step)
         await self._records.started(step, self._conversation.history, self._start.labels)
         for call_id, decision in self._start.decisions.items():
             await self._records.decided(call_id, decision)

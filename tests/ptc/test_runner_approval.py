@@ -399,3 +399,23 @@ async def test_the_result_of_a_resumed_run_tells_of_all_of_it(programs: Any) -> 
     assert all(isinstance(report.outcome, ptc.Success) for report in result.calls)
     assert [(program.call_id, program.status) for program in result.programs] == [("p1", "completed")]
     assert result.calls[0] == paused.calls[0]
+
+
+async def test_a_call_from_before_the_pause_is_given_again_as_it_was() -> None:
+    """Rule 14 over a pause: it does not run again, and a result that stood in an object stands in one only."""
+    again = function_call("look", "a", {"x": 1})
+    endpoint = FakeEndpoint([again, function_call("drop", "b", {"x": 2})], [again], [answer("done")])
+    paused = await runner(endpoint, programs="hosted").run("go")
+    before = paused.state.answers["a"]["output"]
+    (request,) = paused.approvals
+    await runner(endpoint, programs="hosted").resume(
+        elsewhere(paused.state), decisions={request.call_id: ptc.Approve()}
+    )
+    assert before == '{"result":1}'
+    assert [
+        item["output"] for item in endpoint.inputs[2] if item.get("call_id") == "a" and "output" in item
+    ] == [
+        before,
+        before,
+    ]
+    assert Counter(RAN) == Counter([("look", 1), ("drop", 2)])
