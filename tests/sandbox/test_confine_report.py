@@ -174,6 +174,9 @@ def test_doctor_checks_itself_by_running_programs(
         rows = [check for check in data["self_check"] if check["engine"] == engine["engine"]]
         assert engine["held"] + engine["excepted"] == len(rows)
         assert engine["available"] == bool(rows)
+        if engine["engine"] == "monty" and rows:
+            assert "landlock" in engine["note"]
+            assert "seccomp" in engine["note"]
     assert code == 0
 
 

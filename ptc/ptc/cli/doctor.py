@@ -100,7 +100,8 @@ def _print_checks(checks: SelfCheck) -> None:
             out.print(console.text(f"Engine {engine.engine}: not checked. {engine.note}", "yellow"))
             continue
         said = f"Engine {engine.engine}: {engine.held} cases hold, {engine.failed} do not"
-        said += f", {engine.excepted} need not." if engine.excepted else "."
+        said += f", {engine.excepted} need not" if engine.excepted else ""
+        said += f"; {engine.note}." if engine.note else "."
         out.print(console.text(said, "bold red" if engine.failed else "green"))
     table = Table("engine", "a program", "as it must", "how it ended, and why it may")
     for case in checks.cases:

@@ -80,8 +80,16 @@ async def _all(progress: Progress) -> SelfCheck:
     except EngineUnavailable as missing:
         absent = EngineFound(MONTY, False, 0, 0, 0, missing.message)
         return SelfCheck(ours, (_summary(OURS, ours), absent))
-    monty = await _suite(MONTY, lambda limits: MontyEngine(limits=limits), EXCEPTIONS, progress)
-    return SelfCheck(ours + monty, (_summary(OURS, ours), _summary(MONTY, monty)))
+    engines: list[MontyEngine] = []
+
+    def make(limits: Limits) -> MontyEngine:
+        engines.append(MontyEngine(limits=limits))
+        return engines[-1]
+
+    monty = await _suite(MONTY, make, EXCEPTIONS, progress)
+    held = ", ".join(report.layer for report in engines[-1].layers if report.holds) or "nothing"
+    summary = dataclasses.replace(_summary(MONTY, monty), note=f"around its worker: {held}")
+    return SelfCheck(ours + monty, (_summary(OURS, ours), summary))
 
 
 async def _suite(
