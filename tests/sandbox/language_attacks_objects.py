@@ -429,4 +429,26 @@ import ast
 class T(str):
     def __str__(self): return "print(1)"
 ast.literal_eval(5)
+=== system: files by way of a time zone -> forbidden_attribute
+import zoneinfo
+zoneinfo.ZoneInfo("UTC").no_cache("Europe/Paris")
+=== shared things: what a stand-in holds, by a static method -> raises AttributeError
+import math
+staticmethod(math).sqrt
+=== evaluating text: an annotation that became a reference -> gives "print(1)"
+import typing
+class TD(typing.TypedDict):
+    a: "print(1)"
+TD.__annotations__["a"]
+=== enumerations: match arguments among the members -> forbidden_attribute
+from enum import Enum
+class E(tuple, Enum):
+    __match_args__ = ("gi_frame",)
+=== patterns: the field names of a named tuple, changed -> gives ["x"]
+import collections
+P = collections.namedtuple("P", "x")
+P._fields = ("gi_frame",)
+match P("x"):
+    case P(a): r = [a]
+r
 """

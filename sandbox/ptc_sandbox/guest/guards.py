@@ -173,7 +173,11 @@ class Guards:
             and (isinstance(obj, type) or type(obj) is types.FunctionType)
         ):
             self.own(obj, name)
-            return dict(_real_getattr(obj, name))
+            told = dict(_real_getattr(obj, name))
+            return {  # a reference to a name could be asked to evaluate itself
+                key: value.__forward_arg__ if isinstance(value, typing.ForwardRef) else value
+                for key, value in told.items()
+            }
         raise RefusedAttribute("Programs may read __annotations__ of their own classes and functions only.")
 
     def _members(self, obj: Any, name: str) -> Any:

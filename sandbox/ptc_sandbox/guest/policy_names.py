@@ -76,6 +76,7 @@ GUARDED: Final = frozenset(
         *("format", "format_map"),  # of a str they read attributes named in the text
         *("now", "today", "utcnow"),  # of a date type they read the machine's clock
         *("get_stack", "print_stack", "get_coro", "get_context", "get_loop"),  # of a task they lead to frames
+        *("no_cache", "from_file", "clear_cache"),  # of a time zone they look for files
         "evaluate",  # of typing's references to a name
         *("_member_map_", "_member_names_", "_value2member_map_"),  # of an enumeration: copies
         *(f"__{name}__" for name in words("init class dict annotations setattr delattr getattr members")),

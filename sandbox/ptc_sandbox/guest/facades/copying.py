@@ -258,11 +258,10 @@ def _fill_namespace(made: Any, state: dict[Any, Any], inner: Callable[[Any], Any
 
 
 def _fill_slots(made: Any, x: Any, kind: type, inner: Callable[[Any], Any]) -> None:
-    if not _is_programs(kind):
-        return
     for base in type.mro(kind):
-        if _is_programs(base):
-            for slot in list(type.__getattribute__(base, "__dict__").values()):
+        contents = type.__getattribute__(base, "__dict__")
+        if "__slots__" in contents:  # a class written in Python
+            for slot in list(contents.values()):
                 if type(slot) is _MEMBER:
                     try:
                         value = slot.__get__(x)
