@@ -5,8 +5,7 @@ The call's own audit record is closed first, every call of the batch is answered
 
 from __future__ import annotations
 
-from ptc.errors import ToolCallFailed
-from ptc_tools.errors import HostControlFlow
+from ptc_tools.errors import HostControlFlow, PtcError
 from ptc_tools.outcome import Outcome
 
 
@@ -33,8 +32,9 @@ class FailRun(HostControlFlow):
 
 class ToolFailed(HostControlFlow):
     """Ends the local program whose call failed, where the application asked for an exception; the run then
-    raises `error`. Siblings are ended with the program."""
+    raises `error`. Siblings are ended with the program. So does a program that cannot go on from its journal.
+    """
 
-    def __init__(self, error: ToolCallFailed) -> None:
+    def __init__(self, error: PtcError) -> None:
         super().__init__(error.message)
         self.error = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from ptc.control import ToolFailed
 from ptc_tools.call import JsonObject
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class ResumingSandbox:
         return self._sandbox.limits
 
     async def run(self, code: str, **options: Any) -> ProgramResult:
+        from ptc_sandbox.errors import ReplayDiverged, ReplayIncompatible
         from ptc_sandbox.journal import Journal
 
         program, recorded = str(options.get("caller_id")), None
@@ -50,4 +52,8 @@ class ResumingSandbox:
             recorded = len(journal.entries)
         if self._durable is not None:
             options["keep"] = self._durable.keep_journal(program, recorded)
-        return await self._sandbox.run(code, **options)
+        try:
+            return await self._sandbox.run(code, **options)
+        except (ReplayDiverged, ReplayIncompatible) as error:
+            # Its calls have run: that it cannot go on here is for the host to know, not a failure for the model.
+            raise ToolFailed(error) from error

@@ -357,7 +357,10 @@ class Run:
         if result is None:
             result = await self._calls.run(step, pending, self._steps.choice, open_before)
         self._answer(
-            [call for call in pending if call.call.call_id not in result.waiting], result.outcomes, step
+            [call for call in pending if call.call.call_id not in result.waiting],
+            result.outcomes,
+            step,
+            final=result.stop is None or isinstance(result.stop, TerminateRun),
         )
         if result.waiting:
             return _Ending("paused", "")
@@ -379,7 +382,10 @@ class Run:
             raise failure
         return None
 
-    def _answer(self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step) -> None:
+    def _answer(
+        self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step, *, final: bool
+    ) -> None:
+        """`final`: these outputs stay, also when the run is recovered; not what an error cut off."""
         items = []
         number, new = self._spent.requests, []
         given = {} if self._durable is None else self._durable.past.answers.get(number, {})
@@ -392,7 +398,7 @@ class Run:
             item = output_for(call, outcomes[call_id], promised)
             items.append((call_id, item))
             new.append((call_id, item, outcomes[call_id]))
-        if self._durable is not None and new:
+        if self._durable is not None and new and final:
             self._durable.answered(new)
         for call_id, item in items:
             self._conversation.answer(call_id, item)

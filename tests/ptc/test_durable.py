@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -420,6 +421,40 @@ def test_a_log_that_cannot_hold_runs_says_so(tmp_path: Path) -> None:
         path = tmp_path / option.pop("path")
         with ptc.AuditLog(path, **option) as log, pytest.raises(ptc.ConfigurationError):
             ptc.SQLiteRunStore(log)
+
+
+async def test_a_program_that_cannot_go_on_here_is_told_to_the_host(tmp_path: Path) -> None:
+    """Another Python, say: its calls have run, so the model is told nothing, and the run waits for the right one."""
+
+    @ptc.tool(effects="write", approval="always", allowed_callers=["programmatic"])
+    def drop(x: int) -> int:
+        """Drop."""
+        RAN.append("drop")
+        return x
+
+    path = tmp_path / "runs.db"
+    code = function_call("run_program", "p", {"code": "await drop(x=1)"})
+    async with ptc.SQLiteRunStore(path) as store:
+        paused = await runner(FakeEndpoint([code]), store, drop, programs="local").run("go", run_id="r1")
+        assert paused.status == "paused"
+    decisions = {"p:1": ptc.Approve()}
+    replace = "UPDATE steps SET data = replace(data, ?, ?) WHERE kind = 'journal'"
+    here = f'"python":"{sys.version_info.major}.{sys.version_info.minor}"'
+    for found, put, error in ((here, '"python":"2.7"', True), ('"python":"2.7"', here, False)):
+        db = sqlite3.connect(path)
+        with db:
+            db.execute(replace, (found, put))
+        db.close()
+        async with ptc.SQLiteRunStore(path) as store:
+            endpoint = FakeEndpoint([answer("dropped")])
+            again = runner(endpoint, store, drop, programs="local")
+            if error:
+                with pytest.raises(ptc.PtcError) as refused:
+                    await again.recover("r1", decisions=decisions)
+                assert (refused.value.code, endpoint.bodies, RAN) == ("replay_incompatible", [], [])
+            else:
+                assert (await again.recover("r1", decisions=decisions)).output_text == "dropped"
+    assert RAN == ["drop"]
 
 
 async def test_a_run_that_is_not_there_and_a_runner_without_a_store_say_so(tmp_path: Path) -> None:

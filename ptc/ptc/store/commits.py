@@ -109,8 +109,9 @@ def _try(db: sqlite3.Connection, job: _Job, *, alone: bool) -> None:
         db.execute("SAVEPOINT job")
     try:
         job.result = job.work(db)
-    except StoreError as error:
-        job.error = error
+    except (StoreError, sqlite3.IntegrityError) as error:
+        clash = f"the store has such a step already: {error}"
+        job.error = error if isinstance(error, StoreError) else StoreUnavailable(clash)
         if not alone:
             db.execute("ROLLBACK TO job")
         else:
