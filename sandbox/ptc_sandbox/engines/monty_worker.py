@@ -34,7 +34,12 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        return self._pidfd >= 0 and not select.select([self._pidfd], [], [], 0)[0]
+        """Whether it still waits: a pidfd can be read from when its process has ended."""
+        if self._pidfd < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return not poll.poll(0)
 
     def kill(self) -> None:
         """SIGKILL by pidfd: certain, and never another process that got the number."""

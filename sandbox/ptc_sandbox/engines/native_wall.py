@@ -101,7 +101,6 @@ class _Wall:
         self._reports: Final[list[LayerReport]] = []
         self._filter: NativeFilter | None = None
         self._user: privileges.UserPlan | None = None
-        self._unrestricted: list[tuple[int, int]] = []
 
     def raise_(self) -> None:
         """All layers but the filter, which is last."""
