@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import sqlite3
 import sys
@@ -284,7 +285,7 @@ def _sample_runner(store: SQLiteRunStore, audit: ptc.AuditLog | None) -> ptc.Run
 async def live(scenario: str, directory: Path, fault: str, decisions: dict[str, Any] | None) -> Item:
     """One life of a run: begun, or recovered with decisions. What came of it, as JSON."""
     step, when, in_tool = 0, "", fault.removeprefix("tool:") if fault.startswith("tool:") else ""
-    if fault and not in_tool:
+    if fault and not in_tool and not fault.startswith("after:"):
         number, _, when = fault.partition(":")
         step = int(number)
     world = World(directory, in_tool)
@@ -337,6 +338,9 @@ def fork(scenario: str, directory: Path, fault: str, decisions: dict[str, Any] |
             traceback.print_exc()
         finally:
             os._exit(code)
+    if fault.startswith("after:"):
+        time.sleep(float(fault.removeprefix("after:")))
+        os.kill(pid, signal.SIGKILL)  # a process that has ended meanwhile is still there, as a zombie
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         return None
@@ -423,13 +427,24 @@ def disagreements(directory: Path) -> list[str]:
 
 
 def main(scenario: str, directory: str, every: str = "1") -> None:
-    """`twice` kills `direct` in a tool, and then its recovery at every step."""
+    """`twice` kills `direct` in a tool, and then its recovery at every step; `anytime` kills it by the clock."""
     if scenario == "sample":
         import openai  # noqa: F401 - before the forks
 
         with Peer(f"{SAMPLES / 'inventory_script.py'}:model") as peer:
             os.environ["PEER"] = peer.base_url
             kill_everywhere(scenario, Path(directory), int(every))
+    elif scenario == "anytime":
+        base = Path(directory)
+        began = time.monotonic()
+        print(json.dumps(story("direct", base / "whole", "")), flush=True)
+        whole_run = time.monotonic() - began
+        for n in range(100 // int(every)):
+            fault = f"after:{whole_run * random.Random(n).random():.6f}"
+            told = story(
+                "direct", base / str(n), fault, f"after:{whole_run * random.Random(-n).random():.6f}"
+            )
+            print(json.dumps(told), flush=True)
     elif scenario == "twice":
         base = Path(directory)
         print(json.dumps(story("direct", base / "whole", "")), flush=True)

@@ -98,6 +98,14 @@ async def test_a_program_that_waits_goes_on_in_another_process_the_next_day(
 
 
 @pytest.mark.soak
+async def test_a_kill_at_any_instruction_is_survived(tmp_path: Path) -> None:
+    """Between the steps as well, and in the recovery once more: by the clock, with fixed seeds."""
+    whole, *stories = await matrix("anytime", tmp_path / "runs", 1)
+    check(whole, stories)
+    assert any(story["kills"] == 2 for story in stories)
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_every_fault_point_is_survived(scenario: str, tmp_path: Path) -> None:
     """The whole matrix; every way of settling an uncertain call is seen in it."""

@@ -41,6 +41,30 @@ async def test_a_run_whose_holder_was_killed_is_free_at_once(tmp_path: Path) -> 
         assert (await store.acquire("r1")).lease.epoch == 2
 
 
+async def test_a_process_that_holds_a_run_keeps_it_until_it_is_gone(tmp_path: Path) -> None:
+    """Two processes, one run: the second is told who has it, and gets it when that one was killed."""
+    path = tmp_path / "runs.db"
+    program = (
+        "import asyncio, ptc, sys\n"
+        "async def main():\n"
+        "    store = ptc.SQLiteRunStore(sys.argv[1], lease=3600)\n"
+        "    await store.create('r1', [], {})\n"
+        "    print('held', flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    pipe = asyncio.subprocess.PIPE
+    holder = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(path), stdout=pipe)
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    async with ptc.SQLiteRunStore(path) as store:
+        with pytest.raises(RunLeased, match=f":{holder.pid}:"):
+            await store.acquire("r1")
+        holder.kill()
+        await holder.wait()
+        assert (await store.acquire("r1")).lease.epoch == 2
+
+
 async def test_a_holder_elsewhere_keeps_its_run_until_the_lease_has_run_out(tmp_path: Path) -> None:
     """Nothing is known of another machine's processes."""
     async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
