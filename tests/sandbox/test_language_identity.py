@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ptc_sandbox.guest.guards_identity import Numbers
 from tests.sandbox.language_server import LanguageServer
 
 PROGRAMS = {
@@ -55,6 +56,28 @@ import random, uuid, time, datetime, secrets
 [random.random(), str(uuid.uuid4()), time.time(), datetime.datetime.now().isoformat(), datetime.date.today().isoformat(), secrets.token_hex(4),
  random.Random().random(), random.sample(range(100), 5), time.perf_counter(), datetime.datetime.now(datetime.timezone.utc).isoformat()]
 """,
+    "not a number": """
+import decimal, math
+values = [math.nan, float("nan"), 1.5, 2.5, "a", complex("nan"), decimal.Decimal("NaN"), 10**20, -0.5]
+class F(float): pass
+[hash(math.nan), hash(float("nan")), hash(complex(1, math.nan)), hash(decimal.Decimal("NaN")), hash(F("nan")), hash((math.nan, 1)),
+ [str(v) for v in set(values)], [str(v) for v in frozenset(values[::-1])], hash(2.0) == hash(2), len({1, 1.0, decimal.Decimal(1)}), math.nan in [math.nan]]
+""",
+    "tasks and errors": """
+import asyncio
+async def work(): await asyncio.sleep(0)
+tasks = [asyncio.create_task(work()), asyncio.create_task(asyncio.sleep(0))]
+together = asyncio.gather(*tasks)
+class C:
+    def __enter__(self): return self
+    def __exit__(self, kind, error, place):
+        self.place = repr(place)
+        return True
+with C() as c: 1 / 0
+told = [c.place, *("/" in repr(t) for t in (*tasks, together))]
+await together
+told
+""",
     "errors": """
 class A: pass
 found = []
@@ -86,3 +109,21 @@ def test_each_program_starts_with_the_same_numbers() -> None:
         server.run(PROGRAMS["sets of objects"])
 
         assert server.run(PROGRAMS["hashes and ids"]) == first
+
+
+def test_numbers_restart_at_the_same_one() -> None:
+    """A child that rehearsed and one that did not give the same numbers; the library's own are kept."""
+
+    class Thing:
+        pass
+
+    numbers = Numbers()
+    early, late, later = Thing(), Thing(), Thing()
+    of_library = numbers.of(early)
+    numbers.restart()
+    first = numbers.of(late)
+    numbers.restart()
+
+    assert numbers.of(later) == first
+    assert numbers.of(early) == of_library
+    assert numbers.of(late) != first
