@@ -133,6 +133,8 @@ Decision: TypeAlias = Approve | Deny | Happened
 class ApprovalPending(HostControlFlow):
     """Leaves a call that waits for a decision; the run pauses when its siblings have finished."""
 
+    waits = True
+
     def __init__(self, request: ApprovalRequest) -> None:
         super().__init__(f"{request.name} waits for an approval")
         self.request = request

@@ -16,6 +16,7 @@ from ptc.approval import ApprovalPending
 from ptc.choice import ToolChoice
 from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.events import PendingCall
+from ptc.failing import FailFast
 from ptc.items import malformed
 from ptc.reporting import RunReporter
 from ptc.toolbox import Step
@@ -90,6 +91,7 @@ class Batch:
     loaded: Callable[[str | None, str], bool]
     settled: Callable[[Call, Outcome], None]
     limit: int
+    failing: FailFast
     result: BatchResult = field(default_factory=BatchResult)
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _speakers: set[Caller] = field(default_factory=set)
@@ -142,9 +144,6 @@ class Batch:
         except FailRun as stop:
             self.result.stop = stop
             self._settle(pending, Cancelled(f"the run was failed: {stop.message}"))
-            for call_id, task in self._running.items():
-                if call_id != call.call_id:
-                    task.cancel()
         except ApprovalPending:
             self.result.waiting.add(call.call_id)
         except HostControlFlow as stop:
@@ -153,8 +152,9 @@ class Batch:
             self._settle(pending, Cancelled(_ENDED_BY_FAILURE if failed else "the run was suspended"))
         except asyncio.CancelledError:
             self._settle(pending, Cancelled())
-            if not isinstance(self.result.stop, FailRun):
+            if not self.failing.took_back_its_cancel():
                 raise
+            self.result.stop = self.failing.stop
 
     async def _invoke(self, pending: PendingCall) -> Outcome:
         call = pending.call

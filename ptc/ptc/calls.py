@@ -19,6 +19,7 @@ from ptc.durable import Durable
 from ptc.errors import RemoteProtocolError, ToolCallFailed
 from ptc.events import CallRequested, PendingCall
 from ptc.exposure import LiveExposure
+from ptc.failing import FailFast
 from ptc.items import is_client_call, item_type, refused_call_of
 from ptc.limits import Spent
 from ptc.loading import LoadedTools
@@ -53,6 +54,7 @@ class Calls:
         self._reporter = reporter
         self._exposure = exposure
         self._budget = Budget(spent, settings.limits)
+        self._failing = FailFast()
         self._batch: Batch | None = None
         self.ledger = Ledger()
         self.loaded = LoadedTools(history)
@@ -99,6 +101,7 @@ class Calls:
             loaded=self.loaded,
             settled=self._settled,
             limit=self._settings.limits.max_concurrent_calls,
+            failing=self._failing,
         )
         return await self._batch.execute(pending)
 
@@ -122,6 +125,7 @@ class Calls:
 
     def _invokers(self, step: Step) -> tuple[Invoker, Invoker]:
         settings = self._settings
+        own = (self._failing, self._budget, *settings.middleware)
         options: dict[str, Any] = {
             "recorder": self._reporter,
             "policy": settings.policy,
@@ -130,14 +134,13 @@ class Calls:
         # The calls of a hosted program are of the batch, which is answered before anything is raised.
         raising = settings.on_tool_error == "raise" and step.programs == "local"
         if self.desk is None:
-            options |= {"approver": settings.approver, "middleware": (self._budget, *settings.middleware)}
+            options |= {"approver": settings.approver, "middleware": own}
             functions = (RaisingInvoker if raising else Invoker)(step.functions, **options)
             return functions, functions.with_catalog(step.handlers)
         # Innermost, so that a decision binds to the arguments that the tool would get.
-        layers = (self._budget, *settings.middleware)
-        options |= {"approver": settings.approver, "middleware": layers}
+        options |= {"approver": settings.approver, "middleware": own}
         if isinstance(settings.approver, PauseForApproval):
-            options |= {"approver": self.desk, "middleware": (*layers, self.desk)}
+            options |= {"approver": self.desk, "middleware": (*own, self.desk)}
         if self.recovery is not None:
             self.recovery.code_tool = step.code_tool
             recovering = RecoveringRaisingInvoker if raising else RecoveringInvoker

@@ -15,7 +15,7 @@ from ptc_tools import strict_json
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
-from ptc_tools.outcome import Denied, Outcome
+from ptc_tools.outcome import Cancelled, Denied, Outcome
 from ptc_tools.record import Recorder
 
 
@@ -88,7 +88,7 @@ class RunReporter:
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         if self._recorder is not None:
             await self._recorder.denied(call, contract, outcome, run)
-        self.note(call, outcome)
+        self.note(call, Cancelled(outcome.message) if outcome.code == "cancelled" else outcome)
 
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
         if self._recorder is not None:

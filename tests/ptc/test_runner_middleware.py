@@ -10,6 +10,8 @@ import pytest
 
 import ptc
 from ptc.history import orphans
+from ptc.testing import capture_audit
+from ptc_tools.outcome import Denied
 from tests.ptc.loop_fakes import (
     AT_ONCE,
     FakeEndpoint,
@@ -22,6 +24,7 @@ from tests.ptc.loop_fakes import (
 )
 
 RAN: list[int] = []
+CANCELLED = "the call was given up before its tool ran: forbidden words"
 
 
 @pytest.fixture(autouse=True)
@@ -193,3 +196,73 @@ async def test_a_layer_may_stand_around_some_tools_only() -> None:
     assert seen == ["second echo", "third echo", "first other", "second other"]
     with pytest.raises(ptc.RegistrationError):
         ptc.only_for(layer("never"))
+
+
+@pytest.mark.parametrize("at_once", [1, 16])
+async def test_failing_answers_and_records_calls_that_had_not_begun(at_once: int) -> None:
+    """A call that fails the run in its first step ends it as RunTerminated, whatever the others were at."""
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if invocation.arguments["x"] == 1:
+            raise ptc.FailRun("forbidden words")
+        return await next(invocation)
+
+    calls = [function_call(call_id=name, arguments={"x": n}) for n, name in enumerate("abc", 1)]
+    with capture_audit() as audit, pytest.raises(ptc.RunTerminated, match="forbidden words") as error:
+        await runner(FakeEndpoint(calls), stop, audit=audit, max_concurrent_calls=at_once).run("go")
+    outputs = [item["output"] for item in error.value.items if item["type"] == "function_call_output"]
+    assert len(outputs) == 3
+    assert all("cancelled" in str(output) for output in outputs)
+    assert audit.names("denied") == ["echo"] * 3
+    assert {record.outcome for record in audit.records if record.kind == "denied"} == {
+        Denied("cancelled", CANCELLED)
+    }
+    assert RAN == []
+
+
+async def test_failing_in_a_local_program_cancels_the_siblings_inside_and_beside_it() -> None:
+    """At once: none of them runs on until the program has been ended."""
+    entered, beside, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if invocation.call.name == "echo":
+            await entered.wait()
+            await beside.wait()
+            raise ptc.FailRun("forbidden words")
+        return await next(invocation)
+
+    def forever(name: str, event: asyncio.Event) -> Any:
+        async def wait() -> str:
+            event.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                ended.append(name)
+                raise
+            return "waited"
+
+        callers = ["direct", "programmatic"]
+        return ptc.tool(wait, name=name, description="Wait.", allowed_callers=callers)
+
+    tools = [echo, forever("inside", entered), forever("beside", beside)]
+    code = {"code": "import asyncio\nawait asyncio.gather(inside(), echo(x=1))"}
+    calls = [function_call("run_program", "p", code), function_call("beside", "b", "{}")]
+    with pytest.raises(ptc.RunTerminated, match="forbidden words") as error:
+        await runner(FakeEndpoint(calls), stop, tools=tools, programs="local").run("go")
+    assert sorted(ended) == ["beside", "inside"]
+    assert orphans(error.value.items) == []
+
+
+@pytest.mark.parametrize("outcome", [None, ptc.Success(7)])
+async def test_a_call_that_middleware_ended_the_run_at_is_on_record(outcome: Any) -> None:
+    """As given up before its tool ran, or with what it was answered with."""
+
+    async def stop(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        raise ptc.TerminateRun("that will do", outcome=outcome)
+
+    with capture_audit() as audit:
+        result = await runner(FakeEndpoint([function_call()]), stop, audit=audit).run("go")
+    (ended,) = [record.outcome for record in audit.records if record.outcome is not None]
+    given_up = Denied("cancelled", "the call was given up before its tool ran: that will do")
+    assert ended == (outcome or given_up)
+    assert [report.outcome.status for report in result.calls] == ["success" if outcome else "cancelled"]

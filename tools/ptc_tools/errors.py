@@ -90,4 +90,9 @@ class HostControlFlow(BaseException):
     """Raised by an approver, a middleware or a tool to leave a run on purpose: to suspend it, for example.
 
     It passes through `Invoker.invoke` once the call's record is closed, and `except Exception` lets it by.
+    `outcome` is what the call is answered with, if the one who leaves says so; `waits` means that the call
+    is not over: it will be asked again.
     """
+
+    waits: ClassVar[bool] = False
+    outcome: Outcome | None = None

@@ -18,7 +18,7 @@ from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext, ToolContext
 from ptc_tools.contract import Contract
 from ptc_tools.deadline import Expired, within
-from ptc_tools.errors import InvalidJson
+from ptc_tools.errors import HostControlFlow, InvalidJson
 from ptc_tools.ledger import Attempt, Ledger
 from ptc_tools.middleware import Invocation, Middleware
 from ptc_tools.onion import Onion
@@ -183,6 +183,19 @@ class Invoker:
     async def abandon(self, attempt: Attempt, reason: BaseException) -> None:
         """Close the record of a call that its host gave up."""
         await self._ledger.abandon(attempt, reason)
+
+    async def leave(self, invocation: Invocation, reason: BaseException) -> None:
+        """Record a call that its host gave up before the tool could run: as refused, or with what was given."""
+        call, contract, run = invocation.call, invocation.tool.contract, invocation.run
+        given = reason.outcome if isinstance(reason, HostControlFlow) else None
+        if given is None or isinstance(given, Denied):
+            message = "the call was given up before its tool ran"
+            refusal = given or Denied("cancelled", f"{message}: {reason}" if str(reason) else message)
+            await self._ledger.deny(call, contract, refusal, run)
+            return
+        attempt = await self._ledger.start(call, contract, invocation.arguments, run)
+        if not isinstance(attempt, Denied):
+            await self._ledger.finish(attempt, given)
 
     async def deny(self, call: Call, contract: Contract | None, refusal: Denied, run: RunContext) -> Denied:
         """Record a refusal, then hand it out."""

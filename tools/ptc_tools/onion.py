@@ -121,12 +121,12 @@ class Onion:
         return Failure("tool_error", f"a middleware returned {type(outcome).__name__}, not an outcome")
 
     async def _abandon(self, reason: BaseException) -> None:
-        if self._open is None:
-            return
-        # The tool came to its end, so the record says how, though nobody is told any more.
-        attempt, outcome = self._open
         try:
-            await self._invoker.release(attempt, outcome)
+            if self._open is not None:
+                # The tool came to its end, so the record says how, though nobody is told any more.
+                await self._invoker.release(*self._open)
+            elif not self._attempts and self._refusal is None and not getattr(reason, "waits", False):
+                await self._invoker.leave(self._invocation, reason)
         except asyncio.CancelledError:
             reason.add_note("the record was closed while the call was being cancelled")
 

@@ -29,6 +29,7 @@ DenialCode: TypeAlias = Literal[
     "audit_unavailable",
     "not_admitted",
     "incomplete_response",
+    "cancelled",
 ]
 FailureCode: TypeAlias = Literal["tool_error", "invalid_result", "timeout", "audit_unavailable", "uncertain"]
 
