@@ -184,7 +184,7 @@ class Batch:
             return Denied(
                 "not_admitted", f"{call.qualified_name} is not loaded yet: find it with tool search first"
             )
-        ruled_out = self.choice.refusal(pending.kind, call, self.step, self.open_before)
+        ruled_out = self.choice.refusal(pending.kind, call, pending.item, self.step, self.open_before)
         return None if ruled_out is None else Denied("not_admitted", ruled_out)
 
     def _settle(self, pending: PendingCall, outcome: Outcome) -> None:

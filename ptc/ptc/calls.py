@@ -14,6 +14,7 @@ from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, PauseForApprov
 from ptc.batch import Batch, BatchResult, Ledger
 from ptc.budget import Budget
 from ptc.choice import ToolChoice
+from ptc.choosing import ChosenInPrograms
 from ptc.control import ToolFailed
 from ptc.durable import Durable
 from ptc.errors import RemoteProtocolError, ToolCallFailed
@@ -54,6 +55,7 @@ class Calls:
         self._reporter = reporter
         self._exposure = exposure
         self._budget = Budget(spent, settings.limits)
+        self._chosen = ChosenInPrograms()
         self._failing = FailFast()
         self._batch: Batch | None = None
         self.ledger = Ledger()
@@ -89,6 +91,7 @@ class Calls:
     ) -> BatchResult:
         """Runs a batch; see `Batch.execute`."""
         functions, handlers = self._invokers(step)
+        self._chosen.holds(choice, step)
         self._batch = Batch(
             step=step,
             functions=functions,
@@ -125,7 +128,7 @@ class Calls:
 
     def _invokers(self, step: Step) -> tuple[Invoker, Invoker]:
         settings = self._settings
-        own = (self._failing, self._budget, *settings.middleware)
+        own = (self._failing, self._chosen, self._budget, *settings.middleware)
         options: dict[str, Any] = {
             "recorder": self._reporter,
             "policy": settings.policy,

@@ -7,17 +7,16 @@ demanded tool was really called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from ptc.errors import ConfigurationError
+from ptc.handlers import ANSWERS
 from ptc.toolbox import HOSTED_PROGRAMS, Step
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 
 Mode: TypeAlias = Literal["auto", "required", "none"]
-_KINDS = {"function_call": "function", "custom_tool_call": "custom"}
-_Name: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +65,21 @@ class ToolChoice:
         if self.wire is not None and self.wire.get("type") == "allowed_tools":
             return replace(self, wire={**self.wire, "mode": "auto"}, until_called=False)
         if self.allowed is not None:
-            return replace(self, mode="auto", until_called=False)
+            mode: Mode = "auto" if self.forced else self.mode
+            return replace(self, mode=mode, function=None, until_called=False)
         return ToolChoice() if self.forced else self
 
     def to_wire(self, step: Step) -> JsonValue:
         """The `tool_choice` of a request, or None where the service's default says the same."""
         if self.wire is not None:
-            if self.wire.get("type") == HOSTED_PROGRAMS and step.code_tool is not None:
-                return {"type": "function", "name": step.code_tool}
-            return self.wire
+            return _wire_of(self.wire, step)
         if self.function is not None:
-            return {"type": "function", "name": self.function} if _offers(self.function, step) else None
+            return next((target.wire for target in targets_of(self.function, step) if target.wire), None)
         if self.allowed is not None and self.mode != "none":
-            tools: list[JsonValue] = [entry for name in self.allowed if (entry := _allowed_entry(name, step))]
+            tools: list[JsonValue] = []
+            for target in self._allowed_targets(step) or ():
+                if target.wire is not None and target.wire not in tools:
+                    tools.append(target.wire)
             return {"type": "allowed_tools", "mode": self.mode, "tools": tools} if tools else "none"
         return None if self.mode == "auto" else self.mode
 
@@ -88,70 +89,159 @@ class ToolChoice:
         Later a running tool may take it away: then the choice no longer demands it, and still allows no more.
         """
         for name in (self.function, *(self.allowed or ())):
-            if name is not None and not _offers(name, step) and _allowed_entry(name, step) is None:
+            if name is not None and not targets_of(name, step):
                 raise ConfigurationError(f"tool_choice names {name!r}, which is not among the tools")
+        if self.function is not None and len(found := targets_of(self.function, step)) > 1:
+            names = ", ".join(target.name for target in found)
+            raise ConfigurationError(f"tool_choice names {self.function!r}, which may be {names}: say which")
         if self.wire is not None and self.wire.get("type") == HOSTED_PROGRAMS and step.programs is None:
             raise ConfigurationError('tool_choice demands a program; set programs="hosted" or "local"')
 
-    def demanded(self, step: Step) -> _Name | None:
-        """(kind, name) of the one tool that is demanded."""
+    def demanded(self, step: Step) -> Target | None:
+        """The one tool that is demanded, if there is one and it is there."""
         if self.function is not None:
-            return ("function", self.function) if _offers(self.function, step) else None
+            return next(iter(targets_of(self.function, step)), None)
         wire = self.to_wire(step)
-        if (
-            isinstance(wire, dict)
-            and wire.get("type") in ("function", "custom")
-            and isinstance(wire.get("name"), str)
-        ):
-            return str(wire["type"]), str(wire["name"])
-        return None
+        if not isinstance(wire, dict) or wire.get("type") == "allowed_tools":
+            return None
+        return target_of_wire(wire)
 
-    def refusal(self, kind: str, call: Call, step: Step, already_open: tuple[str, ...]) -> str | None:
+    def refusal(
+        self, kind: str, call: Call, item: JsonObject, step: Step, already_open: tuple[str, ...]
+    ) -> str | None:
         """Why the choice rules a call out, or None. A program open before calls nothing "instead"."""
         if self.mode == "none" and self.wire is None:
             return "no tool may be called in this turn; answer with what there is"
-        name = (_KINDS.get(kind, kind.removesuffix("_call")), call.name)
-        allowed = self._allowed_names(step)
-        if allowed is not None and name not in allowed and not _is_code(name, step, allowed):
-            names = ", ".join(other for _, other in sorted(allowed)) or "none"
-            return f"{call.qualified_name} is not among the tools allowed now: {names}"
+        outside = self._outside(kind, call, item, step)
+        if outside is not None:
+            return outside
         from_before = isinstance(call.caller, Program) and call.caller.caller_id in already_open
         wanted = self.demanded(step)
-        if wanted is not None and name != wanted and not from_before:
-            return f"{wanted[1]} has to be called first"
-        if self.wire is not None and self.wire.get("type") == HOSTED_PROGRAMS and step.code_tool is None:
-            return None if isinstance(call.caller, Program) else "a program has to be written first"
-        return None
-
-    def _allowed_names(self, step: Step) -> frozenset[_Name] | None:
-        wire = self.to_wire(step)
-        if self.allowed is not None and wire == "none":
-            return frozenset()
-        if not isinstance(wire, dict) or wire.get("type") != "allowed_tools":
+        if wanted is None or from_before or wanted.fits(kind, call, item):
             return None
-        tools = wire.get("tools")
-        entries = [entry for entry in tools if isinstance(entry, dict)] if isinstance(tools, list) else []
-        return frozenset(
-            (str(entry.get("type")), str(entry.get("name") or entry.get("type"))) for entry in entries
-        )
+        if wanted.kind == HOSTED_PROGRAMS:
+            return None if isinstance(call.caller, Program) else "a program has to be written first"
+        return f"{wanted.name} has to be called first"
+
+    def refusal_in_program(self, call: Call, step: Step) -> str | None:
+        """Why the choice rules out a call of a program that runs here: it may call what is allowed, too."""
+        return self._outside("function_call", call, {}, step)
+
+    def _outside(self, kind: str, call: Call, item: JsonObject, step: Step) -> str | None:
+        allowed = self._allowed_targets(step)
+        if allowed is None or any(target.fits(kind, call, item) for target in allowed):
+            return None
+        names = ", ".join(sorted({target.name for target in allowed})) or "none"
+        return f"{call.qualified_name} is not among the tools allowed now: {names}"
+
+    def _allowed_targets(self, step: Step) -> list[Target] | None:
+        if self.wire is not None:
+            wire = _wire_of(self.wire, step)
+            if not isinstance(wire, dict) or wire.get("type") != "allowed_tools":
+                return None
+            tools = wire.get("tools")
+            entries = [entry for entry in tools if isinstance(entry, dict)] if isinstance(tools, list) else []
+            return [target_of_wire(entry) for entry in entries]
+        if self.allowed is None:
+            return None
+        return [target for name in self.allowed for target in targets_of(name, step)]
 
 
-def _is_code(name: _Name, step: Step, allowed: frozenset[_Name]) -> bool:
-    return name == ("function", step.code_tool) and (HOSTED_PROGRAMS, HOSTED_PROGRAMS) in allowed
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one name of a choice means: calls of this item type, of this tool or MCP server.
+
+    `wire` is how a request says it, None for a tool that the service is not told of.
+    """
+
+    kind: str
+    name: str
+    namespace: str | None = None
+    tool: str | None = None
+    server: str | None = None
+    any_namespace: bool = False
+    wire: JsonObject | None = None
+
+    def fits(self, kind: str, call: Call, item: JsonObject) -> bool:
+        """Whether a call is one of it."""
+        if kind != self.kind:
+            return False
+        if self.server is not None and item.get("server_label") != self.server:
+            return False
+        if kind == "mcp_approval_request":
+            return self.tool is None or item.get("name") == self.tool
+        if self.tool is None:
+            return True
+        return call.name == self.tool and (self.any_namespace or call.namespace == self.namespace)
+
+    def among(self, ran: Collection[str]) -> bool:
+        """Whether a call of it is among those that ran, by qualified name."""
+        if self.any_namespace:
+            return any(name.rpartition(".")[2] == self.tool for name in ran)
+        return (self.name if self.tool is not None else self.kind) in ran or self.kind in ran
 
 
-def _offers(name: str, step: Step) -> bool:
-    return any(tool.contract.name == name for tool in step.functions)
+def targets_of(name: str, step: Step) -> list[Target]:
+    """What a name means in a step: a qualified name, a bare one, or the type of a tool that has none."""
+    functions = [tool.contract for tool in step.functions]
+    found = [one for one in functions if one.qualified_name == name]
+    found = found or [one for one in functions if one.name == name]
+    if found:
+        return [_function(one.name, one.namespace, step) for one in found]
+    if step.kinds.get(name) == "custom_tool_call":
+        return [Target("custom_tool_call", name, tool=name, wire={"type": "custom", "name": name})]
+    if name == HOSTED_PROGRAMS and step.code_tool is not None:
+        return [_function(step.code_tool, None, step)]
+    typed = [definition for definition in step.wire if definition.get("type") == name]
+    if name != "mcp":
+        return [target_of_wire({"type": name})] if typed else []
+    return [
+        target_of_wire({"type": name, "server_label": definition.get("server_label")}) for definition in typed
+    ]
 
 
-def _allowed_entry(name: str, step: Step) -> JsonObject | None:
-    if name in step.kinds and step.kinds[name] == "custom_tool_call":
-        return {"type": "custom", "name": name}
-    if step.functions.resolve(None, name) is not None:
-        return {"type": "function", "name": name}
-    if any(definition.get("type") == name for definition in step.wire):
-        return {"type": name}
-    return None
+def target_of_wire(entry: JsonObject) -> Target:
+    """What an entry of the API's own forms means; it has no namespaces."""
+    kind, name = str(entry.get("type")), entry.get("name")
+    tool = name if isinstance(name, str) else None
+    if kind in ("function", "custom"):
+        item = "function_call" if kind == "function" else "custom_tool_call"
+        return Target(item, str(name), tool=tool, any_namespace=True, wire=entry)
+    server = entry.get("server_label")
+    label = server if isinstance(server, str) else None
+    return Target(ANSWERS.get(kind, kind), label or kind, tool=tool, server=label, wire=entry)
+
+
+def _function(name: str, namespace: str | None, step: Step) -> Target:
+    sent = any(_defines(definition, name, namespace) for definition in step.wire)
+    wire: JsonObject | None = {"type": "function", "name": name} if sent else None
+    qualified = f"{namespace}.{name}" if namespace else name
+    return Target("function_call", qualified, namespace=namespace, tool=name, wire=wire)
+
+
+def _defines(definition: JsonObject, name: str, namespace: str | None) -> bool:
+    if namespace is None:
+        return definition.get("type") == "function" and definition.get("name") == name
+    tools = definition.get("tools")
+    return (
+        definition.get("type") == "namespace"
+        and definition.get("name") == namespace
+        and isinstance(tools, list)
+        and any(isinstance(tool, dict) and tool.get("name") == name for tool in tools)
+    )
+
+
+def _wire_of(wire: JsonObject, step: Step) -> JsonObject:
+    """A form of the API, with the code tool in the place of the programs tool where programs run here."""
+    if step.code_tool is None:
+        return wire
+    if wire.get("type") == HOSTED_PROGRAMS:
+        return {"type": "function", "name": step.code_tool}
+    tools = wire.get("tools")
+    if wire.get("type") != "allowed_tools" or not isinstance(tools, list):
+        return wire
+    told = [_wire_of(tool, step) if isinstance(tool, dict) else tool for tool in tools]
+    return {**wire, "tools": told}
 
 
 def _of_wire(wire: JsonObject) -> ToolChoice:

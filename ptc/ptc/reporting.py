@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ptc.result import CallReport, Language, ProgramReport
+from ptc.toolbox import HOSTED_PROGRAMS
 from ptc_tools import strict_json
 from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
@@ -60,8 +61,12 @@ class RunReporter:
 
     @property
     def ran(self) -> frozenset[str]:
-        """Names of the tools that really ran."""
-        return frozenset(report.call.name for _, report in self._reports if report.outcome.status != "denied")
+        """Qualified names of the tools that really ran; programs of the service are one of them."""
+        names = {
+            report.call.qualified_name for _, report in self._reports if report.outcome.status != "denied"
+        }
+        hosted = any(program.language == "javascript" for program in self._programs.values())
+        return frozenset(names | {HOSTED_PROGRAMS} if hosted else names)
 
     def restore(self, calls: Sequence[CallReport], programs: Sequence[ProgramReport]) -> None:
         """Begins with what the run did before it was paused."""

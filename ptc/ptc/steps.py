@@ -93,7 +93,7 @@ class Steps:
             return
         if self.choice.until_called:
             wanted = self.choice.demanded(self.current) if self.current is not None else None
-            if not (ran if wanted is None else wanted[1] in ran):
+            if not (ran if wanted is None else wanted.among(ran)):
                 return
         self.choice = self.choice.relaxed()
 

@@ -241,8 +241,7 @@ async def test_failing_in_a_local_program_cancels_the_siblings_inside_and_beside
                 raise
             return "waited"
 
-        callers = ["direct", "programmatic"]
-        return ptc.tool(wait, name=name, description="Wait.", allowed_callers=callers)
+        return ptc.tool(wait, name=name, description="Wait.", allowed_callers=["direct", "programmatic"])
 
     tools = [echo, forever("inside", entered), forever("beside", beside)]
     code = {"code": "import asyncio\nawait asyncio.gather(inside(), echo(x=1))"}
