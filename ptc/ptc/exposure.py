@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, overload
 
 from ptc.errors import ContractChanged
@@ -27,7 +28,20 @@ from ptc_tools.catalog import Catalog
 from ptc_tools.errors import DuplicateTool
 from ptc_tools.tool import Tool
 
-_Change: TypeAlias = tuple[str, int, Entry]  # ("added" | "removed", position, entry)
+_Key: TypeAlias = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Change:
+    """One change of the list, on behalf of the call `key`; None once that call has succeeded.
+
+    `entry` None stands for the programs tool. `retires`: a program that is open could call what goes.
+    """
+
+    key: _Key | None
+    adds: bool
+    entry: Entry | None
+    retires: bool = False
 
 
 class LiveTools(Sequence[object]):
@@ -50,7 +64,9 @@ class LiveTools(Sequence[object]):
         return iter(self._exposure.entries)
 
     def __contains__(self, item: object) -> bool:
-        return any(entry is item for entry in self._exposure.entries) or item in self.names
+        if isinstance(item, str):
+            return item in self.names
+        return any(entry is item or _made_of(entry, item) for entry in self._exposure.entries)
 
     @property
     def names(self) -> list[str]:
@@ -62,7 +78,12 @@ class LiveTools(Sequence[object]):
 
 
 class LiveExposure:
-    """The exposure of one run. `programs`: how they run; `open_programs` asks which hosted ones are open."""
+    """The exposure of one run. `programs`: how they run; `open_programs` asks which hosted ones are open.
+
+    `retired`: what a resumed run goes on telling the service of, since a program that is open could call it.
+    Changes are kept until the calls that made them have ended: what a failed one did is left out, and the
+    others' are made again without it.
+    """
 
     def __init__(
         self,
@@ -71,21 +92,25 @@ class LiveExposure:
         programs: ProgramsMode | None,
         open_programs: Callable[[], Sequence[str]] = tuple,
         functions: Mapping[object, Entry] | None = None,
+        retired: Iterable[Entry] = (),
     ) -> None:
         self._entries: tuple[Entry, ...] = tuple(entries)
         self.programs = programs
         self._open_programs = open_programs
         self._of_function: dict[object, Entry] = dict(functions or {})
-        self._changes: dict[tuple[str, int], list[_Change]] = {}
-        self._retired: list[Entry] = []
+        self._retired: tuple[Entry, ...] = tuple(retired)
+        self._changes: list[_Change] = []
+        self._over: dict[_Key, Call] = {}
+        self._closed = False
         self._lock = threading.RLock()
         self._live = LiveTools(self)
         self.version = 0
         self.hosted_tool = programs == "hosted"
+        self._before = (self._entries, self._retired, self.hosted_tool)  # the first of the changes
 
     @property
-    def tools(self) -> LiveTools:
-        return self._live
+    def tools(self) -> LiveTools | None:
+        return None if self._closed else self._live
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -95,13 +120,13 @@ class LiveExposure:
     def still_callable(self) -> tuple[Entry, ...]:
         """Removed while a program was open that could call them: they stay on the wire, and are denied."""
         if not self._open_programs():
-            self._retired.clear()
-        return tuple(self._retired)
+            self._retired = ()
+        return self._retired
 
     def add(self, call: Call, tools: object) -> None:
         """See `ToolContext.add_tools`."""
-        self._refuse_local_program(call, "add_tools")
         with self._lock:
+            self._refuse(call, "add_tools")
             entries, adds_programs = self._read(tools)
             new: list[Entry] = []
             for entry in entries:
@@ -110,41 +135,50 @@ class LiveExposure:
                     new.append(entry)
             Catalog(tool for tool in (*self._entries, *new) if isinstance(tool, Tool))  # names in programs
             if adds_programs:
-                self._set_hosted_tool(True)
-            for entry in new:
-                self._note(call, ("added", len(self._entries), entry))
-                self._entries = (*self._entries, entry)
-                self._retired = [kept for kept in self._retired if entry_name(kept) != entry_name(entry)]
+                self._check_hosted_tool(True)
+                self._change(_Change(_id(call), True, None))
+            for entry in entries:  # those that are there as well: another call's failure must not take them
+                self._change(_Change(_id(call), True, entry))
             self.version += 1
 
     def remove(self, call: Call, tools: object) -> None:
         """See `ToolContext.remove_tools`."""
-        self._refuse_local_program(call, "remove_tools")
         with self._lock:
+            self._refuse(call, "remove_tools")
             wanted = [self._selector(one) for one in _several(tools)]
             if any(select(_PROGRAMS_ENTRY) for select in wanted):
-                self._set_hosted_tool(False)
-            gone = [entry for entry in self._entries if any(select(entry) for select in wanted)]
-            for entry in gone:
-                self._note(call, ("removed", _position(self._entries, entry), entry))
-                self._entries = tuple(kept for kept in self._entries if kept is not entry)
-                if self._open_programs() and _callable_from_programs(entry):
-                    self._retired.append(entry)
+                self._check_hosted_tool(False)
+                self._change(_Change(_id(call), False, None))
+            # What a call that still runs has removed is removed by this one as well, should that one fail.
+            gone = [change.entry for change in self._changes if change.entry is not None and not change.adds]
+            for entry in (*self._entries, *gone):
+                if any(select(entry) for select in wanted):
+                    retires = bool(self._open_programs()) and _callable_from_programs(entry)
+                    self._change(_Change(_id(call), False, entry, retires))
             self.version += 1
 
     def settle(self, call: Call, succeeded: bool) -> None:
         """The call ended: its changes stay, or are taken back without touching those of others."""
         with self._lock:
-            changes = self._changes.pop(_id(call), [])
-            if succeeded or not changes:
+            key = _id(call)
+            self._over[key] = call  # keeps the object, so that its id is no other call's
+            if not any(change.key == key for change in self._changes):
                 return
-            for kind, position, entry in reversed(changes):
-                if kind == "added":
-                    self._entries = tuple(kept for kept in self._entries if kept is not entry)
-                elif not any(entry_name(kept) == entry_name(entry) for kept in self._entries):
-                    self._entries = (*self._entries[:position], entry, *self._entries[position:])
-                    self._retired = [kept for kept in self._retired if kept is not entry]
-            self.version += 1
+            if succeeded:
+                for change in self._changes:
+                    change.key = None if change.key == key else change.key
+            else:
+                self._changes = [change for change in self._changes if change.key != key]
+                self._entries, self._retired, self.hosted_tool = self._before
+                for change in self._changes:
+                    self._make(change)
+                self.version += 1
+            if all(change.key is None for change in self._changes):
+                self._changes.clear()
+
+    def close(self) -> None:
+        """The run is over: contexts that somebody kept work no more."""
+        self._closed = True
 
     def restore(self, names: Sequence[str], hosted_tool: bool, known: Iterable[Entry]) -> None:
         """Offers exactly these again, found by name among what is offered and `known`. Raises ContractChanged."""
@@ -157,9 +191,31 @@ class LiveExposure:
                 )
             self._entries = tuple(by_name[name] for name in names)
             self.hosted_tool = hosted_tool
+            self._before = (self._entries, self._retired, self.hosted_tool)
             self.version += 1
 
     # Inside
+
+    def _change(self, change: _Change) -> None:
+        if not self._changes:
+            self._before = (self._entries, self._retired, self.hosted_tool)
+        self._changes.append(change)
+        self._make(change)
+
+    def _make(self, change: _Change) -> None:
+        entry = change.entry
+        if entry is None:
+            self.hosted_tool = change.adds
+            return
+        there = any(kept is entry for kept in self._entries)
+        if change.adds == there:
+            return
+        if there:
+            self._entries = tuple(kept for kept in self._entries if kept is not entry)
+        else:
+            self._entries = (*_others(self._entries, entry), entry)
+        retired = _others(self._retired, entry)
+        self._retired = (*retired, entry) if change.retires else retired
 
     def _read(self, tools: object) -> tuple[list[Entry], bool]:
         entries, adds_programs = [], False
@@ -175,7 +231,11 @@ class LiveExposure:
         if callable(value) and not isinstance(value, (Tool, ClientTool)):
             known = self._of_function.get(value)
             if known is None:
-                known = self._of_function[value] = as_entry(value)
+                made = as_entry(value)
+                name = entry_name(made)
+                there = (one for one in self._entries if _made_of(one, value) and entry_name(one) == name)
+                known = next(there, made)
+                self._of_function[value] = known
             return known
         if isinstance(value, Mapping):
             same = next(
@@ -199,14 +259,13 @@ class LiveExposure:
                 else f"only programs could call {_qualified(entry)!r}, and this run has none"
             )
 
-    def _set_hosted_tool(self, present: bool) -> None:
+    def _check_hosted_tool(self, present: bool) -> None:
         if self.programs != "hosted":
             if present:
                 raise RuntimeError(f'{HOSTED_PROGRAMS} goes with programs="hosted"')
             return
         if not present and self._open_programs():
             raise RuntimeError(f"{HOSTED_PROGRAMS} cannot be removed while a program is open")
-        self.hosted_tool = present
 
     def _selector(self, value: object) -> Callable[[Entry], bool]:
         if isinstance(value, str):
@@ -218,36 +277,41 @@ class LiveExposure:
         if isinstance(value, Mapping) and isinstance(value.get("type"), str):
             name = entry_name(as_entry(value))
             return lambda entry: entry_name(entry) == name
-        if callable(value):
+        if callable(value) and not isinstance(value, type):
             known = self._of_function.get(value)
-            return lambda entry: entry is known or (isinstance(entry, Tool) and entry.function is value)
+            return lambda entry: entry is known or _made_of(entry, value)
         raise TypeError(f"{type(value).__name__} is not a tool: give a name, a tool or the function of one")
 
-    def _refuse_local_program(self, call: Call, helper: str) -> None:
+    def _refuse(self, call: Call, helper: str) -> None:
+        if self._closed:
+            raise RuntimeError(f"{helper}() works inside a run only, and this one has ended")
+        if _id(call) in self._over:
+            raise RuntimeError(f"{helper}() works while the call runs, and this one has ended")
         if self.programs == "local" and isinstance(call.caller, Program):
             raise RuntimeError(
                 f"{helper}() is not possible in a call from a local program: its tools are fixed"
             )
-
-    def _note(self, call: Call, change: _Change) -> None:
-        self._changes.setdefault(_id(call), []).append(change)
 
 
 _PROGRAMS_ENTRY: Entry = {"type": HOSTED_PROGRAMS}
 
 
 def _several(tools: object) -> list[object]:
-    if isinstance(tools, (list, tuple, set, frozenset)):
+    if isinstance(tools, (list, tuple, set, frozenset, LiveTools)):
         return list(tools)
     return [tools]
 
 
-def _id(call: Call) -> tuple[str, int]:
+def _id(call: Call) -> _Key:
     return call.call_id, id(call)  # a reused call id is another call
 
 
-def _position(entries: Sequence[Entry], entry: Entry) -> int:
-    return next(index for index, known in enumerate(entries) if known is entry)
+def _others(entries: Iterable[Entry], entry: Entry) -> tuple[Entry, ...]:
+    return tuple(kept for kept in entries if entry_name(kept) != entry_name(entry))
+
+
+def _made_of(entry: Entry, function: object) -> bool:
+    return isinstance(entry, Tool) and entry.function == function
 
 
 def _qualified(entry: Entry) -> str:

@@ -42,6 +42,7 @@ class Steps:
         self._key: object = None
         self.current: Step | None = None
         self.choice = settings.tool_choice
+        resources.callback(exposure.close)  # a context that somebody kept is outside the run then
 
     async def next(self) -> Step:
         """The snapshot for the next request. Raises ConfigurationError, DuplicateTool."""

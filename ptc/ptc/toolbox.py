@@ -142,8 +142,8 @@ def build_step(
 
     `still_callable`: entries that were removed while a hosted program is open: they stay on the wire, and
     calls to them are denied (wire.md, rule 11). `hosted_tool_removed`: a running tool took the programs tool
-    away, so that tools for programs alone are out of reach for now. Raises ConfigurationError, DuplicateTool,
-    InvalidSchema.
+    away, so that tools for programs alone are out of reach for now, and are not sent. Raises
+    ConfigurationError, DuplicateTool, InvalidSchema.
     """
     entries = list(entries)
     tools = [entry for entry in entries if isinstance(entry, Tool)]
@@ -169,8 +169,9 @@ def build_step(
         for function in functions:
             function.contract.check_for_service()
     sent = [*functions, *(entry for entry in still_callable if isinstance(entry, Tool))]
-    if programs == "local":
+    if programs == "local" or hosted_tool_removed:  # a service refuses them without its programs tool
         sent = [entry for entry in sent if not program_only(entry)]
+        hosted = [entry for entry in hosted if not program_only(entry)]
     wire = Catalog(sent, namespaces=namespaces).wire(errors_in_schema)
     if programs == "local":
         wire = [_without(definition, ("allowed_callers", "output_schema")) for definition in wire]
@@ -178,7 +179,7 @@ def build_step(
         # Nobody but the model calls, who needs no object around a result that is none (wire.md, rule 5).
         wrapped = {(t.contract.namespace, t.contract.name) for t in functions if t.contract.wraps_result}
         wire = [_without(definition, ("output_schema",), only=wrapped) for definition in wire]
-    wire += [client.definition for client in clients]
+    wire += [client.definition for client in clients if not (hosted_tool_removed and program_only(client))]
     wire += [entry for entry in [*hosted, *still_callable] if isinstance(entry, dict)]
     wire += [entry.definition for entry in still_callable if isinstance(entry, ClientTool)]
     if programs == "hosted":

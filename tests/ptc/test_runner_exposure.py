@@ -376,3 +376,130 @@ async def test_removing_every_tool_leaves_no_call_unanswered() -> None:
     assert set(outputs_in(endpoint.bodies[1])) == {"a", "b"}
     assert "tools" not in endpoint.bodies[1]
     assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"
+
+
+def tools_of(exposure: LiveExposure) -> list[str]:
+    assert exposure.tools is not None
+    return exposure.tools.names
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("adds", [True, False])
+def test_what_two_calls_change_stays_when_one_of_them_fails(adds: bool, first: bool) -> None:
+    """In whatever order they changed it and ended."""
+    exposure = LiveExposure([] if adds else [as_entry(extra)], programs=None)
+    one, two = Call("1", "change", "{}"), Call("2", "change", "{}")
+    for call in (one, two):
+        (exposure.add if adds else exposure.remove)(call, extra)
+    for call in (one, two) if first else (two, one):
+        exposure.settle(call, succeeded=call is two)
+    assert tools_of(exposure) == (["extra"] if adds else [])
+
+
+def test_removing_what_a_failed_call_had_added_brings_nothing_back() -> None:
+    """Both are taken back: the tool was never there."""
+    exposure = LiveExposure([], programs=None)
+    one, two = Call("1", "change", "{}"), Call("2", "change", "{}")
+    exposure.add(one, extra)
+    exposure.remove(two, extra)
+    for call in (one, two):
+        exposure.settle(call, succeeded=False)
+    assert tools_of(exposure) == []
+
+
+async def test_the_programs_tool_comes_back_when_the_call_that_removed_it_fails() -> None:
+    """As every other tool does."""
+
+    def change(context: ptc.ToolContext) -> None:
+        context.remove_tools("programmatic_tool_calling")
+        raise ValueError("no")
+
+    endpoint = FakeEndpoint([function_call("change", arguments="{}")], [answer()])
+    await runner(endpoint, changer(change), programs="hosted").run("go")
+    assert endpoint.bodies[1]["tools"][-1] == {"type": "programmatic_tool_calling"}
+
+
+async def test_without_the_programs_tool_no_tool_for_programs_alone_is_sent() -> None:
+    """The service would refuse the request."""
+
+    @ptc.tool(allowed_callers=["programmatic"])
+    def only() -> int:
+        """Only."""
+        return 1
+
+    def change(context: ptc.ToolContext) -> None:
+        context.remove_tools("programmatic_tool_calling")
+
+    endpoint = FakeEndpoint([function_call("change", arguments="{}")], [answer()])
+    await runner(endpoint, changer(change), only, programs="hosted").run("go")
+    assert [tool["name"] for tool in endpoint.bodies[1]["tools"]] == ["change"]
+
+
+async def test_the_function_of_a_tool_that_is_offered_is_that_tool() -> None:
+    """Added again it is no change, and it is found in the list."""
+    seen: list[object] = []
+
+    def change(context: ptc.ToolContext) -> None:
+        context.add_tools(plain)
+        context.add_tools([plain])
+        tools = context.tools
+        assert tools is not None
+        seen.extend([plain in tools, len(tools)])
+
+    for given in (plain, ptc.tool(plain)):
+        endpoint = FakeEndpoint([function_call("change", arguments="{}")], [answer()])
+        await runner(endpoint, changer(change), given).run("go")
+        assert outputs_in(endpoint.bodies[1])["c1"] == "changed"
+    assert seen == [True, 2] * 2
+
+
+async def test_a_callable_that_was_added_before_a_pause_is_known_after_it() -> None:
+    """The same plain callable again is no change, in the run that goes on as well."""
+    danger = ptc.tool(lambda: 1, name="danger", description="D.", approval="always")
+    calls = [function_call("change", "a", "{}"), function_call("danger", "b", "{}")]
+    endpoint = FakeEndpoint(calls, [function_call("change", "c", "{}")], [answer()])
+    face = runner(
+        endpoint, changer(lambda ctx: ctx.add_tools(plain)), danger, approver=ptc.PauseForApproval()
+    )
+    paused = await face.run("go")
+    assert paused.state is not None
+    await face.resume(paused.state, decisions={"b": ptc.Approve()})
+    assert outputs_in(endpoint.bodies[2])["c"] == "changed"
+
+
+async def test_all_tools_can_be_removed_by_their_list() -> None:
+    """Also the live list itself; the calls are answered all the same."""
+    endpoint = FakeEndpoint([function_call("change", arguments="{}")], [answer()])
+    await runner(endpoint, changer(lambda ctx: ctx.remove_tools(ctx.tools)), extra).run("go")
+    assert "tools" not in endpoint.bodies[1]
+    assert outputs_in(endpoint.bodies[1])["c1"] == "changed"
+
+
+@pytest.mark.parametrize("wrong", [int, object, 3.0, b"extra", None])
+def test_what_is_no_tool_cannot_be_removed(wrong: object) -> None:
+    """A class is callable and no tool."""
+    exposure = LiveExposure([as_entry(extra)], programs=None)
+    with pytest.raises(TypeError):
+        exposure.remove(Call("1", "change", "{}"), wrong)
+
+
+async def test_a_context_that_was_kept_changes_nothing_once_its_call_or_run_has_ended() -> None:
+    """A thread that its deadline left behind changes no list."""
+    kept: list[ptc.ToolContext] = []
+    refused: list[str] = []
+
+    def change(context: ptc.ToolContext) -> None:
+        kept.append(context)
+        if len(kept) == 2:
+            with pytest.raises(RuntimeError) as error:
+                kept[0].add_tools(extra)
+            refused.append(str(error.value))
+            context.add_tools(extra)
+
+    calls = [[function_call("change", "a", "{}")], [function_call("change", "b", "{}")], [answer()]]
+    await runner(FakeEndpoint(*calls), changer(change)).run("go")
+    assert "the call runs" in refused[0]
+    for helper in (kept[1].add_tools, kept[1].remove_tools):
+        with pytest.raises(RuntimeError, match="has ended"):
+            helper(extra)
+    assert kept[1].tools is None

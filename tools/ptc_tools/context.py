@@ -41,8 +41,8 @@ class Exposure(Protocol):
     """The tools that a run offers to the model, which a tool may change (`ptc.exposure` implements it)."""
 
     @property
-    def tools(self) -> Sequence[object]:
-        """The live list: it shows every change at once."""
+    def tools(self) -> Sequence[object] | None:
+        """The live list: it shows every change at once. None once the run is over."""
 
     def add(self, call: Call, tools: object) -> None:
         """Offer more tools on behalf of a running call."""
