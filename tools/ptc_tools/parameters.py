@@ -19,18 +19,16 @@ from pydantic_core import PydanticUndefined, to_json, to_jsonable_python
 from typing_extensions import is_typeddict
 
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.context import OpenPrograms, RunContext, ToolContext
 from ptc_tools.docstrings import parameter_descriptions
 from ptc_tools.errors import InvalidSignature
 from ptc_tools.fragments import assembled, fragment, words_of
 from ptc_tools.integers import with_integers_at
-from ptc_tools.markers import ProviderConfig, SensitiveMark, is_designer
+from ptc_tools.markers import SensitiveMark, is_designer
 from ptc_tools.schema import escape, shorten
-from ptc_tools.secret import Secret
 from ptc_tools.strict_json import dumps
+from ptc_tools.trust import check_untrusted, is_context
 from ptc_tools.typed import fields_adapter
 
-_TRUSTED = (ToolContext, RunContext, OpenPrograms, Secret)
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -195,7 +193,7 @@ def read_parameters(
     words = parameter_descriptions(function)
     for name, parameter in signature.parameters.items():
         annotation = _annotation(parameter, hints, what)
-        if _bare(annotation) is ToolContext:
+        if is_context(annotation):
             if context is not None:
                 raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
             context = name
@@ -203,7 +201,7 @@ def read_parameters(
         if is_designer(annotation):
             designer[name] = DesignerField(annotation, parameter.default is parameter.empty)
             continue
-        _check_untrusted(annotation, name, what)
+        check_untrusted(annotation, name, what)
         _check_metadata(annotation, parameter, what)
         part = fragment(annotation, "validation", strict=strict, what=what)
         schema = part.schema
@@ -254,21 +252,6 @@ def _annotation(parameter: inspect.Parameter, hints: Mapping[str, object], what:
 
 def _bare(annotation: object) -> object:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-
-
-def _check_untrusted(annotation: object, name: str, what: str) -> None:
-    """Trusted context is injected whole; nothing of it may be filled in by a model."""
-    if annotation in _TRUSTED:
-        raise InvalidSignature(
-            f"{what}: parameter {name!r} is trusted context, which comes whole as a ptc.ToolContext"
-        )
-    if isinstance(annotation, type) and issubclass(annotation, ProviderConfig):
-        raise InvalidSignature(
-            f"{what}: parameter {name!r} configures a provider; mark it Annotated[…, ptc.Designer]"
-        )
-    for inner in get_args(annotation):
-        if isinstance(inner, type) or get_args(inner):
-            _check_untrusted(inner, name, what)
 
 
 def _check_metadata(annotation: object, parameter: inspect.Parameter, what: str) -> None:

@@ -28,6 +28,7 @@ from ptc_tools.parameters import DesignerField, Parameters, name_of, read_parame
 from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
 from ptc_tools.threads import run_in_thread
+from ptc_tools.trust import check_untrusted, is_context
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -365,10 +366,14 @@ def _injected(
     designer: dict[str, DesignerField] = {}
     for name, parameter in signature.parameters.items():
         hint = hints.get(name)
-        if hint is ToolContext:
+        if is_context(hint):
+            if context is not None:
+                raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
             context = name
         elif is_designer(hint):
             designer[name] = DesignerField(hint, parameter.default is parameter.empty)
+        else:
+            check_untrusted(hint, name, what)
     declared = contract.parameters.get("properties")
     for name in (*designer, *([context] if context else [])):
         if isinstance(declared, dict) and name in declared:
