@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, cast
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.contract import Contract
+from ptc_tools.definition import extra_of, form_of
 from ptc_tools.errors import InvalidSchema
 from ptc_tools.fingerprint import normalised
 from ptc_tools.frozen import thaw
@@ -103,7 +104,8 @@ def _differences(old: Contract, new: Contract) -> Iterator[Reason]:
         yield from _promise(f"$.{name}", getattr(old, name), getattr(new, name))
     verdict: Verdict = "documentation" if old.commitment is None else "incompatible"
     yield from _words("$.commitment", old.commitment, new.commitment, verdict)
-    yield from _words("$.extra", old.to_json().get("extra"), new.to_json().get("extra"), "incompatible")
+    yield from _words("$.extra", extra_of(old), extra_of(new), "incompatible")
+    yield from _definitions(old, new)
     for name in ("description", "tags", "version", "defer_loading", "strict"):
         yield from _words(f"$.{name}", getattr(old, name), getattr(new, name), "documentation")
     yield from _words("$.bounds.offset", old.bounds.offset, new.bounds.offset, "documentation")
@@ -183,6 +185,12 @@ def _promise(path: str, old: object, new: object) -> Iterator[Reason]:
 def _words(path: str, old: object, new: object, verdict: Verdict) -> Iterator[Reason]:
     if old != new:
         yield Reason(path, verdict, shorten(f"{old!r} → {new!r}", 160))
+
+
+def _definitions(old: Contract, new: Contract) -> Iterator[Reason]:
+    """How a raw definition writes what the fields say: `strict` absent or false, for instance."""
+    if form_of(old) != form_of(new):
+        yield Reason("$.definition", "documentation", "written in another way")
 
 
 def _schema_reasons(old: JsonValue, new: JsonValue, path: str) -> Iterator[Reason]:

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.contract_json import contract_arguments, contract_to_json
+from ptc_tools.definition import check_definition
 from ptc_tools.errors import InvalidName, InvalidSchema, RegistrationError
 from ptc_tools.fingerprint import contract_fingerprint, schema_fingerprint
 from ptc_tools.frozen import freeze_object, thaw_object
@@ -85,7 +86,7 @@ class Contract:
     sensitive_results: tuple[str, ...] = ()
     """Places of `Sensitive` values, as patterns for `ptc_tools.markers.redact`."""
     definition: JsonObject | None = None
-    """A raw definition, which goes over the wire unchanged."""
+    """A raw definition, which goes over the wire unchanged. It must say what the other fields say."""
     checked: InitVar[object] = None
     """Only for this package: it made the schemas from types, and checked their parts when it did."""
 
@@ -105,18 +106,25 @@ class Contract:
             raise RegistrationError(
                 f"{what}: the description must be text of at most {MAX_DESCRIPTION} characters"
             )
-        if self.timeout is not None and not (0 < self.timeout < float("inf")):
+        number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
+        if self.timeout is not None and not (number and 0 < self.timeout < float("inf")):
             raise RegistrationError(
                 f"{what}: timeout must be a positive number of seconds, got {self.timeout!r}"
             )
         self._set("allowed_callers", _check_callers(self.allowed_callers, what))
         if "programmatic" in self.allowed_callers:
             check_program_name(self.namespace, self.name)
-        for name in ("tags", "authority"):
+        for name in ("tags", "authority", "sensitive_parameters", "sensitive_results"):
             words = getattr(self, name)
             if isinstance(words, str) or not all(isinstance(word, str) for word in words):
                 raise RegistrationError(f"{what}: {name} must be a list of strings")
             self._set(name, tuple(sorted(set(words))))
+        for name in ("strict", "defer_loading"):
+            if not isinstance(getattr(self, name), bool):
+                raise RegistrationError(f"{what}: {name} must be true or false, got {getattr(self, name)!r}")
+        for name in ("version", "commitment"):
+            if not isinstance(getattr(self, name), str | None):
+                raise RegistrationError(f"{what}: {name} must be text, got {getattr(self, name)!r}")
         _check_word(self.effects, Effects, f"{what}: effects")
         _check_word(self.risk_level, RiskLevel, f"{what}: risk_level")
         _check_word(self.approval, Approval, f"{what}: approval")
@@ -135,7 +143,7 @@ class Contract:
             if schema is not None:
                 self._set(name, freeze_object(check(schema, f"{what}: {name}")))
         if self.definition is not None:
-            self._set("definition", freeze_object(self.definition))
+            self._set("definition", freeze_object(check_definition(self, what)))
         if not generated:
             self._add_marks("sensitive_parameters", self.parameters)
             self._add_marks("sensitive_results", self.output_schema)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from ptc_tools.bounds import Bounds
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.definition import definition_with
 from ptc_tools.errors import RegistrationError
 from ptc_tools.frozen import thaw
 from ptc_tools.mutation import Idempotency, Reconciliation
@@ -33,14 +34,14 @@ _PLAIN: dict[str, object] = {
 }
 _SCHEMAS = ("parameters", "output_schema", "accepted")
 _TUPLES = ("allowed_callers", "authority", "tags", "sensitive_parameters", "sensitive_results")
-_KNOWN = {*_PLAIN, *_SCHEMAS, *_TUPLES, "bounds", "idempotency", "reconciliation", "extra"}
-# What a raw definition says that the contract's own fields say already.
-_DEFINED = {"type", "name", "description", "parameters", "strict", "output_schema", "allowed_callers",
-            "defer_loading"}  # fmt: skip
+_KNOWN = {*_PLAIN, *_SCHEMAS, *_TUPLES, "bounds", "idempotency", "reconciliation", "extra", "definition"}
 
 
 def contract_to_json(contract: Contract, *, schemas: Callable[[JsonValue], JsonValue] = thaw) -> JsonObject:
-    """The contract as plain JSON, without what has its default. `schemas` makes the copies of its schemas."""
+    """The contract as plain JSON, without what has its default. `schemas` makes the copies of its schemas.
+
+    A raw definition stands in it whole: it is what the model is shown, so pins have to see all of it.
+    """
     data: JsonObject = {}
     for name, default in _PLAIN.items():
         value = getattr(contract, name)
@@ -66,9 +67,8 @@ def contract_to_json(contract: Contract, *, schemas: Callable[[JsonValue], JsonV
             "tool": contract.reconciliation.tool,
             "arguments": dict(contract.reconciliation.arguments),
         }
-    extra = {key: thaw(value) for key, value in (contract.definition or {}).items() if key not in _DEFINED}
-    if extra:
-        data["extra"] = extra
+    if contract.definition is not None:
+        data["definition"] = schemas(contract.definition)
     return data
 
 
@@ -81,10 +81,8 @@ def contract_arguments(data: Mapping[str, JsonValue]) -> dict[str, object]:
         if name not in data:
             raise RegistrationError(f"{what}: {name} is missing")
     values: dict[str, object] = {key: value for key, value in data.items() if key != "extra"}
-    extra = data.get("extra")
-    if isinstance(extra, dict):
-        defined = {key: value for key, value in data.items() if key in _DEFINED}
-        values["definition"] = {"type": "function", "strict": True, **defined, **extra}
+    if "extra" in data:
+        values["definition"] = definition_with(_object(data, "extra", what), data, what)
     for name in _TUPLES:
         if name in data:
             words = data[name]
