@@ -1,8 +1,8 @@
 """A runner as a tool of another runner: the inner run is a call of the outer one.
 
-It has its own history, limits and tools. It takes the outer run's principal, labels and cancellation, and
-names the outer run and call in its labels, so that the audit record shows whose it is. What it may do is
-what it was set up with: nothing that the outer model says widens it.
+It has its own history, limits and tools. It takes the outer run's principal, tenant, labels, credentials and
+cancellation, and names the outer run and call in its labels, so that the audit record shows whose it is. What
+it may do is what it was set up with: nothing that the outer model says widens it.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def agent_tool(
             input,
             output_type=output_schema,
             principal=context.run.principal,
+            tenant=context.run.tenant,
+            credentials=context.run.credentials,
             labels={
                 **context.run.labels,
                 "parent_run_id": context.run.run_id,

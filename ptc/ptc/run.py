@@ -11,9 +11,9 @@ import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import cast
 
+from ptc.acting import Acting
 from ptc.approval import ApprovalRequest, Decision
 from ptc.asking import Emit
 from ptc.batch import BatchResult, failing
@@ -54,10 +54,12 @@ from ptc.pausing import (
     check_contracts,
     decisions_for,
     entries_of,
+    removed_of,
     restore,
     restore_ledger,
     restore_reports,
     restore_spent,
+    retired_of,
     state_of,
 )
 from ptc.progress import CallFinished, CallStarted, RunEvent, RunFinished, RunStarted
@@ -79,8 +81,7 @@ class Start:
 
     run_id: str
     input: object
-    principal: str | None = None
-    labels: MappingProxyType[str, str]
+    acting: Acting
     previous_response_id: str | None = None
     conversation_id: str | None = None
     state: RunState | None = None
@@ -134,8 +135,17 @@ class Run:
             programs=programs,
             open_programs=lambda: self._conversation.open_programs,
             functions=settings.functions,
+            retired=() if state is None else retired_of(state, settings.entries),
         )
-        self._context = RunContext(start.run_id, start.principal, start.labels, exposure=self._exposure)
+        acting = start.acting
+        self._context = RunContext(
+            start.run_id,
+            acting.principal,
+            acting.labels,
+            exposure=self._exposure,
+            tenant=acting.tenant,
+            credentials=acting.credentials,
+        )
         self._reporter = RunReporter(
             settings.recorder,
             on_start=None if emit is None else lambda call: emit(CallStarted(call)),
@@ -212,7 +222,7 @@ class Run:
         if self._durable is not None:
             await self._durable.begin(self._start_json())
         step = await self._steps.next()
-        await self._records.started(step, self._conversation.history, self._start.labels)
+        await self._records.started(step, self._conversation.history, self._start.acting.labels)
         for call_id, decision in self._start.decisions.items():
             if self._durable is not None:
                 self._durable.decided(call_id, decision)
@@ -241,10 +251,11 @@ class Run:
         open_programs = self._conversation.open_programs
         for program in open_programs:
             self._context.programs.open(program)
-        step = await self._steps.next()
+        step = await self._steps.again(removed_of(state, self._settings.entries))
         check_contracts(state, step)
-        restore_ledger(self._calls.ledger, (*state.history, *state.answers.values()), step)
-        await self._records.started(step, self._conversation.history, self._start.labels)
+        known = (*state.history, *state.answers.values())
+        restore_ledger(self._calls.ledger, known, step, self._reporter.calls)
+        await self._records.started(step, self._conversation.history, self._start.acting.labels)
         for call_id, decision in self._start.decisions.items():
             await self._records.decided(call_id, decision)
         ending = await self._run_batch(step, tuple(self._conversation.pending.values()), open_programs)

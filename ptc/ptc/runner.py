@@ -9,11 +9,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from typing_extensions import Unpack
 
+from ptc.acting import Acting, ActingOptions
 from ptc.agents import agent_tool
 from ptc.approval import Decision, PauseForApproval
 from ptc.choice import ToolChoice
@@ -37,6 +37,7 @@ from ptc_tools.call import JsonValue
 from ptc_tools.middleware import Middleware
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
 from ptc_tools.record import Recorder
+from ptc_tools.secret import Secret
 from ptc_tools.tool import AnyTool
 
 if TYPE_CHECKING:
@@ -45,17 +46,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(ActingOptions, total=False):
     """What one run may have of its own.
 
-    `principal` and `labels` say for whom and what, to policy, tools and audit; `labels` add to the runner's.
+    `principal`, `tenant` and `labels` say for whom and what, to policy, tools and audit; `credentials`, each
+    a `ptc.Secret`, are for the tools alone. `labels` and `credentials` add to the runner's.
     `tool_choice` and `limits` replace the runner's. `previous_response_id` and `conversation_id` go on where
     the service holds the history. `run_id` is made where it is not given.
     """
 
     tool_choice: object
-    principal: str | None
-    labels: Mapping[str, str] | None
     limits: Limits | None
     previous_response_id: str | None
     conversation_id: str | None
@@ -94,6 +94,8 @@ class Runner:
         sandbox: Sandbox | None = None,
         principal: str | None = None,
         labels: Mapping[str, str] | None = None,
+        tenant: str | None = None,
+        credentials: Mapping[str, Secret] | None = None,
         tool_choice: object = None,
         output_type: object = None,
         middleware: Sequence[Middleware] = (),
@@ -128,8 +130,9 @@ class Runner:
             )
         if has_programs_tool and programs is None:
             programs = "hosted"
-        self._principal = principal
-        self._labels = dict(labels or {})
+        self._acting = Acting().given(
+            principal=principal, labels=labels, tenant=tenant, credentials=credentials
+        )
         self._settings = Settings(
             endpoint=endpoint_of(client),
             model=model,
@@ -199,14 +202,13 @@ class Runner:
         decisions: Mapping[str, Decision],
         tools: Iterable[ToolLike] = (),
         output_type: object = None,
-        principal: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        **acting: Unpack[ActingOptions],
     ) -> RunResult[Any]:
         """Goes on with a paused run: `decisions` by call id of its `approvals`, `Approve` or `Deny`.
 
         A call without a decision goes on waiting: the run pauses again. `tools`: those that the paused run
-        had added, where it is resumed in another process. Principal and labels are not in a state and are
-        given again. With a store the run goes on from there, and the state only names it. Raises
+        had added, where it is resumed in another process. Principal, tenant, labels and credentials are not in
+        a state and are given again. With a store the run goes on from there, and the state only names it. Raises
         ContractChanged, InvalidInput, and what `run` raises.
         """
         if self._settings.store is not None:
@@ -215,10 +217,9 @@ class Runner:
                 decisions=decisions,
                 tools=(*tools, *state.added),
                 output_type=output_type,
-                principal=principal,
-                labels=labels,
+                **acting,
             )
-        return await Run(*self._resumption(state, decisions, tools, output_type, principal, labels)).drive()
+        return await Run(*self._resumption(state, decisions, tools, output_type, acting)).drive()
 
     def resume_sync(
         self,
@@ -227,8 +228,7 @@ class Runner:
         decisions: Mapping[str, Decision],
         tools: Iterable[ToolLike] = (),
         output_type: object = None,
-        principal: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        **acting: Unpack[ActingOptions],
     ) -> RunResult[Any]:
         """`resume` for callers without an event loop."""
         coroutine = self.resume(
@@ -236,8 +236,7 @@ class Runner:
             decisions=decisions,
             tools=tools,
             output_type=output_type,
-            principal=principal,
-            labels=labels,
+            **acting,
         )
         return run_blocking(coroutine, "resume")
 
@@ -250,35 +249,39 @@ class Runner:
         output_type: object = None,
         tool_choice: object = None,
         limits: Limits | None = None,
-        principal: str | None = None,
-        labels: Mapping[str, str] | None = None,
         resend: bool = False,
+        **acting: Unpack[ActingOptions],
     ) -> RunResult[Any]:
         """Goes on with a run of the store, wherever it was: its process ended, it paused, was cancelled or failed.
 
         Calls that have an outcome do not run again. One that was admitted and has none is in
         `result.uncertain`: a read or an idempotent mutation runs again, any other is settled by its declared
         read, or pauses the run (`decisions`: `Approve`, `Deny`, `Happened`). What a run was given of its own
-        (output type, tool choice, limits, principal, labels, tools it added) is given again. `resend` sends a
-        request again that may have reached a conversation kept by the service. Raises RunUnknown, RunLeased,
-        ContractChanged, RequestUncertain, and what `run` raises.
+        (output type, tool choice, limits, principal, tenant, labels, credentials, tools it added) is given
+        again. `resend` sends a request again that may have reached a conversation kept by the service. Raises
+        RunUnknown, RunLeased, ContractChanged, RequestUncertain, and what `run` raises.
         """
         store = self._settings.store
         if store is None:
             raise ConfigurationError("a runner without store= has nothing to recover from")
+        own = self._acting.given(**acting)
         stored = await store.acquire(run_id)
         try:
             past = Past.of(stored.steps)
             settings = self._for_recovery(past, tools, output_type, tool_choice, limits)
-            words = MappingProxyType({**self._labels, **(labels or {})})
             durable = Durable(
-                store, run_id, labels=words, past=past, lease=stored.lease, was=stored.status, resend=resend
+                store,
+                run_id,
+                labels=own.labels,
+                past=past,
+                lease=stored.lease,
+                was=stored.status,
+                resend=resend,
             )
             start = Start(
                 run_id=run_id,
                 input=past.start["input"],
-                principal=principal if principal is not None else self._principal,
-                labels=words,
+                acting=own,
                 previous_response_id=cast("str | None", past.start["previous_response_id"]),
                 conversation_id=cast("str | None", past.start["conversation_id"]),
                 decisions=dict(decisions or {}),
@@ -328,8 +331,7 @@ class Runner:
         decisions: Mapping[str, Decision],
         tools: Iterable[ToolLike],
         output_type: object,
-        principal: str | None,
-        labels: Mapping[str, str] | None,
+        acting: ActingOptions,
     ) -> tuple[Settings, Start]:
         settings = self._settings
         if state.model != settings.model or state.mode != settings.history:
@@ -347,11 +349,12 @@ class Runner:
             )
         if output_type is not None:
             settings = replace(settings, output=OutputFormat.of(output_type))
+        if state.choice is not None:
+            settings = replace(settings, tool_choice=ToolChoice.from_json(state.choice))
         return settings, Start(
             run_id=state.run_id,
             input=None,
-            principal=principal if principal is not None else self._principal,
-            labels=MappingProxyType({**self._labels, **(labels or {})}),
+            acting=self._acting.given(**acting),
             conversation_id=state.conversation_id,
             state=state,
             decisions=dict(decisions),
@@ -390,7 +393,7 @@ class Runner:
             raise TypeError(
                 f"a run has no option {', '.join(unknown)}; it has {', '.join(RunOptions.__annotations__)}"
             )
-        settings, principal = self._settings, options.get("principal")
+        settings = self._settings
         if output_type is not None:
             settings = replace(settings, output=OutputFormat.of(output_type))
         if options.get("tool_choice") is not None:
@@ -398,14 +401,18 @@ class Runner:
         if options.get("limits") is not None:
             settings = replace(settings, limits=options["limits"] or settings.limits)
         run_id = options.get("run_id") or f"run_{uuid.uuid4().hex}"
-        labels = MappingProxyType({**self._labels, **(options.get("labels") or {})})
+        acting = self._acting.given(
+            principal=options.get("principal"),
+            labels=options.get("labels"),
+            tenant=options.get("tenant"),
+            credentials=options.get("credentials"),
+        )
         store = settings.store
         return settings, Start(
             run_id=run_id,
             input=input,
-            principal=principal if principal is not None else self._principal,
-            labels=labels,
-            durable=None if store is None else Durable(store, run_id, labels=labels),
+            acting=acting,
+            durable=None if store is None else Durable(store, run_id, labels=acting.labels),
             previous_response_id=options.get("previous_response_id"),
             conversation_id=options.get("conversation_id"),
         )

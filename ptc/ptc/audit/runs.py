@@ -26,19 +26,20 @@ class RunState:
         labels = run.labels
         self._principal = run.principal
         self._labels = labels
-        self.tenant = labels.get("tenant")
+        self.tenant = labels.get("tenant") if run.tenant is None else run.tenant
         self.programs: dict[str, str] = {}
         self._before = f'{{"actor":{quoted(run.principal)},' if run.principal is not None else "{"
         self._tail = ""
         for name in ("span", "tenant", "trace"):
-            value = labels.get(name)
+            value = self.tenant if name == "tenant" else labels.get(name)
             if value is not None:
                 self._tail += f',"{name}":{quoted_name(value)}'
         self._after = f'"run":{quoted_name(run.run_id)}{self._tail}}}'
 
     def fits(self, run: RunContext) -> bool:
         """Whether this is the same run: a run id used again for somebody else is another one."""
-        return self._principal == run.principal and self._labels == run.labels
+        tenant = run.labels.get("tenant") if run.tenant is None else run.tenant
+        return (self._principal, self.tenant, self._labels) == (run.principal, tenant, run.labels)
 
     def turn(self, run_id: str, request: JsonValue, response: JsonValue) -> None:
         """From now on calls belong to this request and response."""
