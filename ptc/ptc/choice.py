@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from ptc.errors import ConfigurationError
 from ptc.handlers import ANSWERS
@@ -52,6 +52,23 @@ class ToolChoice:
         until_called = value.get("until_called") is True
         wire = cast("JsonObject", {key: part for key, part in value.items() if key != "until_called"})
         return replace(_of_wire(wire) if "type" in wire else _of_words(wire), until_called=until_called)
+
+    def to_json(self) -> JsonObject:
+        """Plain JSON; `from_json` is the inverse."""
+        allowed: JsonValue = None if self.allowed is None else list(self.allowed)
+        return {
+            "mode": self.mode,
+            "function": self.function,
+            "allowed": allowed,
+            "wire": self.wire,
+            "until_called": self.until_called,
+        }
+
+    @classmethod
+    def from_json(cls, value: JsonObject) -> ToolChoice:
+        told = cast("dict[str, Any]", value)
+        allowed = None if told["allowed"] is None else tuple(told["allowed"])
+        return cls(told["mode"], told["function"], allowed, told["wire"], told["until_called"])
 
     @property
     def forced(self) -> bool:

@@ -14,16 +14,19 @@ from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, Happened
 from ptc.batch import Ledger
 from ptc.conversation import Conversation
 from ptc.errors import ContractChanged, InvalidInput
+from ptc.events import PendingCall
 from ptc.exposure import LiveExposure
+from ptc.handlers import ClientTool
 from ptc.items import call_key, call_of, is_client_call, is_output, item_type
 from ptc.limits import Spent
 from ptc.outputs import value_of
 from ptc.reading import pending_of
 from ptc.report_json import program_from_json, program_to_json, report_from_json, report_to_json
 from ptc.reporting import RunReporter
+from ptc.result import CallReport
 from ptc.state import RunState
 from ptc.steps import Steps
-from ptc.toolbox import Entry, Step, entry_name
+from ptc.toolbox import Entry, Step, callers_of, entry_name
 from ptc.usage import Usage
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.compare import compare
@@ -44,6 +47,7 @@ def state_of(
 ) -> RunState:
     """The state of a run whose batch waits for decisions."""
     waiting = conversation.pending
+    retired, removed = exposure.still_callable, _removed(waiting.values(), desk, exposure, steps)
     return RunState(
         run_id=run_id,
         model=model,
@@ -66,19 +70,59 @@ def state_of(
             report_to_json(report) for report in reporter.calls if report.call.call_id not in waiting
         ),
         programs_so_far=tuple(program_to_json(report) for report in reporter.programs),
+        choice=steps.choice.to_json(),
+        retired=tuple(_names(retired)),
+        removed=tuple(_names(removed)),
         added=exposure.entries,
+        kept=(*retired, *removed),
     )
+
+
+def _removed(
+    waiting: Iterable[PendingCall], desk: ApprovalDesk, exposure: LiveExposure, steps: Steps
+) -> list[Entry]:
+    """What the batch could call, and is not offered any more, as far as the calls that wait need it."""
+    waiting = list(waiting)
+    needed = {(call.call.namespace, call.call.name) for call in waiting}
+    needed |= {(request.namespace, request.name) for request in desk.requests.values()}
+    code_tool = None if steps.current is None else steps.current.code_tool
+    local = any(call.kind == "function_call" and call.call.name == code_tool for call in waiting)
+    return [
+        entry
+        for entry in steps.entries
+        if not any(entry is offered for offered in exposure.entries)
+        and (_called(entry) in needed or (local and "programmatic" in (callers_of(entry) or ())))
+    ]
+
+
+def _called(entry: Entry) -> tuple[str | None, str]:
+    """What a call of it says: a client tool goes by the type of its calls, or its own name."""
+    return (None, entry.name) if isinstance(entry, ClientTool) else entry_name(entry)
 
 
 def entries_of(state: RunState, known: Sequence[Entry]) -> tuple[Entry, ...]:
     """The tools that the paused run offered, found by name among those given now. Raises ContractChanged."""
-    by_name = dict(zip(_names([*state.added, *known]), [*state.added, *known], strict=True))
-    missing = [name for name in state.offered if name not in by_name]
+    return _found(state.offered, [*state.added, *known])
+
+
+def retired_of(state: RunState, known: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The tools that the service is still told of, since a program that is open could call them."""
+    return _found(state.retired, [*state.kept, *known])
+
+
+def removed_of(state: RunState, known: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The tools that a waiting call needs and the run does not offer any more."""
+    return _found(state.removed, [*state.kept, *known])
+
+
+def _found(names: Sequence[str], entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    by_name = dict(zip(_names(entries), entries, strict=True))
+    missing = [name for name in names if name not in by_name]
     if missing:
         raise ContractChanged(
             f"the paused run offered {', '.join(missing)}, which this runner does not have; give them with tools="
         )
-    return tuple(by_name[name] for name in state.offered)
+    return tuple(by_name[name] for name in names)
 
 
 def check_contracts(state: RunState, step: Step) -> None:
@@ -127,8 +171,13 @@ def restore(conversation: Conversation, state: RunState) -> None:
     )
 
 
-def restore_ledger(ledger: Ledger, history: Iterable[JsonObject], step: Step) -> None:
-    """What was executed before the pause is not executed again (wire.md, rule 14)."""
+def restore_ledger(
+    ledger: Ledger, history: Iterable[JsonObject], step: Step, reports: Iterable[CallReport]
+) -> None:
+    """What was executed before the pause is not executed again, whatever came of it (wire.md, rule 14)."""
+    told: dict[str, list[CallReport]] = {}
+    for report in reports:
+        told.setdefault(report.call.call_id, []).append(report)
     calls: dict[str, JsonObject] = {}
     for item in history:
         key = call_key(item)
@@ -138,7 +187,9 @@ def restore_ledger(ledger: Ledger, history: Iterable[JsonObject], step: Step) ->
             calls[key] = item
         elif is_output(item) and key in calls:
             kind, call = item_type(calls[key]), call_of(calls[key])
-            outcome = _outcome_of(item.get("output"), step.promised(kind, call.namespace, call.name))
+            outcome = next((one.outcome for one in told.get(key, ()) if one.call == call), None)
+            if outcome is None:  # of a run that this one went on from
+                outcome = _outcome_of(item.get("output"), step.promised(kind, call.namespace, call.name))
             if outcome is not None:
                 ledger.put(kind, call, outcome)
 

@@ -35,8 +35,9 @@ class RunState:
     `pending`: the call items of the last response, `answers`: outputs that are known, by call id.
     `journals`: of local programs that wait, by call id. `contracts`: of the tools whose calls wait, as JSON.
     `calls` and `programs_so_far`: reports of what the run had done, for its result. `offered`: names of the
-    tools that the run offers. `added` keeps the tools themselves for a resumption in this process; it does
-    not travel.
+    tools that the run offers, `retired`: of those that it does not, and an open program could call, and
+    `removed`: of those that a waiting call needs. `choice`: what `tool_choice` was at the pause. `added` and
+    `kept` keep the tools themselves for a resumption in this process; they do not travel.
     """
 
     run_id: str
@@ -57,7 +58,11 @@ class RunState:
     conversation_id: str | None = None
     calls: tuple[JsonObject, ...] = ()
     programs_so_far: tuple[JsonObject, ...] = ()
+    choice: JsonObject | None = None
+    retired: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     added: tuple[Entry, ...] = field(default=(), compare=False)
+    kept: tuple[Entry, ...] = field(default=(), compare=False)
 
     def seal(self, key: Key) -> str:
         """Text for outside this process, authenticated with a key of at least 16 bytes."""
@@ -102,12 +107,15 @@ class RunState:
             "conversation_id": self.conversation_id,
             "calls": list(self.calls),
             "programs_so_far": list(self.programs_so_far),
+            "choice": self.choice,
+            "retired": list(self.retired),
+            "removed": list(self.removed),
         }
 
     @classmethod
     def _from_json(cls, state: dict[str, Any]) -> RunState:
         # The seal fits, so this was written by `_to_json` of this version.
-        lists = ("history", "pending", "offered", "calls", "programs_so_far")
+        lists = ("history", "pending", "offered", "calls", "programs_so_far", "retired", "removed")
         fields: dict[str, Any] = {
             name: tuple(value) if name in lists else value for name, value in state.items()
         }

@@ -6,7 +6,7 @@ that was handed out never changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from ptc.choice import ToolChoice
 from ptc.exposure import LiveExposure
 from ptc.resuming import ResumingSandbox
 from ptc.settings import Settings
-from ptc.toolbox import Step, build_step
+from ptc.toolbox import Entry, ProgramsMode, Step, build_step, entry_name
 from ptc_tools.call import JsonObject
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Steps:
         self._resources = resources
         self._journals = journals
         self._sandbox: Sandbox | None = settings.sandbox
+        self._resuming: Sandbox | None = None  # one for all steps: a journal is used once
         self._key: object = None
+        self._checked = False
+        self.entries: tuple[Entry, ...] = ()
         self.current: Step | None = None
         self.choice = settings.tool_choice
         resources.callback(exposure.close)  # a context that somebody kept is outside the run then
@@ -47,29 +50,46 @@ class Steps:
     async def next(self) -> Step:
         """The snapshot for the next request. Raises ConfigurationError, DuplicateTool."""
         exposure = self._exposure
-        retired = exposure.still_callable
-        hosted_removed = exposure.programs == "hosted" and not exposure.hosted_tool
-        programs = None if hosted_removed else exposure.programs
-        key = (exposure.version, tuple(map(id, retired)), programs)
+        key = (exposure.version, tuple(map(id, exposure.still_callable)), self._programs)
         if self.current is not None and key == self._key:
             return self.current
+        self.current = await self._build(exposure.entries)
+        if not self._checked:
+            self.choice.check(self.current)
+        self._checked, self._key = True, key
+        return self.current
+
+    async def again(self, removed: Sequence[Entry]) -> Step:
+        """The snapshot of a batch that waited, with what was removed since. No request is sent with it."""
+        names = {entry_name(entry) for entry in removed}
+        kept = [entry for entry in self._exposure.entries if entry_name(entry) not in names]
+        self.current = await self._build((*kept, *removed))
+        self._checked, self._key = True, None
+        return self.current
+
+    @property
+    def _programs(self) -> ProgramsMode | None:
+        removed = self._exposure.programs == "hosted" and not self._exposure.hosted_tool
+        return None if removed else self._exposure.programs
+
+    async def _build(self, entries: tuple[Entry, ...]) -> Step:
+        exposure, programs = self._exposure, self._programs
         if programs == "local" and self._sandbox is None:
             from ptc_sandbox import Sandbox
 
             self._sandbox = await self._resources.enter_async_context(Sandbox())
-        self.current = build_step(
-            exposure.entries,
+        if self._resuming is None:
+            self._resuming = ResumingSandbox.around(self._sandbox, self._journals, self._durable)
+        self.entries = entries
+        return build_step(
+            entries,
             programs=programs,
-            sandbox=ResumingSandbox.around(self._sandbox, self._journals, self._durable),
-            still_callable=retired,
+            sandbox=self._resuming,
+            still_callable=exposure.still_callable,
             namespaces=self._settings.namespaces,
             errors_in_schema=self._settings.errors_in_schema,
-            hosted_tool_removed=hosted_removed,
+            hosted_tool_removed=programs is None and exposure.programs == "hosted",
         )
-        if self._key is None:
-            self.choice.check(self.current)
-        self._key = key
-        return self.current
 
     async def fall_back_to_local(self) -> Step:
         """Programs run here from now on; only before anything has run."""

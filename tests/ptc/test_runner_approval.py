@@ -419,3 +419,104 @@ async def test_a_call_from_before_the_pause_is_given_again_as_it_was() -> None:
         before,
     ]
     assert Counter(RAN) == Counter([("look", 1), ("drop", 2)])
+
+
+@pytest.mark.parametrize("travel", [False, True])
+async def test_a_choice_of_tools_outlives_the_pause(travel: bool) -> None:
+    """What the run was not allowed before it is not allowed after it, whatever the runner's own choice."""
+    endpoint = FakeEndpoint([function_call("drop", "a")], [function_call("look", "b")], [answer()])
+    choice = {"mode": "auto", "allowed_tools": ["drop"]}
+    paused = await runner(endpoint).run("go", tool_choice=choice)
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    await runner(endpoint).resume(state, decisions={"a": ptc.Approve()})
+    assert RAN == [("drop", 1)]
+    assert outputs_in(endpoint.bodies[2])["b"]["error"]["type"] == "not_admitted"
+
+
+@pytest.mark.parametrize("travel", [False, True])
+async def test_a_call_that_failed_before_the_pause_does_not_run_again_under_its_identity(
+    travel: bool,
+) -> None:
+    """It gets the outcome that it had, as without the pause."""
+    endpoint = FakeEndpoint(
+        [function_call("fail", "a", "{}"), function_call("drop", "b")],
+        [function_call("fail", "a", "{}")],
+        [answer()],
+    )
+
+    @ptc.tool
+    def fail() -> int:
+        """Fail."""
+        RAN.append("fail")
+        raise ValueError("no")
+
+    face = runner(endpoint, fail, drop)
+    paused = await face.run("go")
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    result = await face.resume(state, decisions={"b": ptc.Approve()})
+    assert RAN == ["fail", ("drop", 1)]
+    assert [report.outcome.status for report in result.calls] == ["failure", "success", "failure"]
+
+
+def taking_away(name: str) -> Any:
+    @ptc.tool(allowed_callers=["direct", "programmatic"])
+    def take(context: ptc.ToolContext) -> str:
+        """Take a tool away."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+            context.remove_tools(name)
+        return "taken"
+
+    return take
+
+
+@pytest.mark.parametrize("travel", [False, True])
+async def test_a_call_that_waits_runs_though_a_sibling_removed_its_tool(travel: bool) -> None:
+    """Calls already in the batch still run; the next request does not offer it."""
+    calls = [function_call("take", "a", "{}"), function_call("drop", "b")]
+    endpoint = FakeEndpoint(calls, [function_call("drop", "c")], [answer()])
+    face = runner(endpoint, taking_away("drop"), drop)
+    paused = await face.run("go")
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    await face.resume(state, decisions={"b": ptc.Approve()})
+    assert outputs_in(endpoint.bodies[1])["b"] == -1
+    assert [tool["name"] for tool in endpoint.bodies[1]["tools"]] == ["take"]
+    assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"
+
+
+@pytest.mark.parametrize("travel", [False, True])
+async def test_a_local_program_that_waits_keeps_what_a_sibling_removed(travel: bool) -> None:
+    """Its tools are fixed: it goes on from where it was."""
+    code = "a = await drop(x=1)\na + await look(x=2)"
+    calls = [function_call("run_program", "p", {"code": code}), function_call("take", "a", "{}")]
+    endpoint = FakeEndpoint(calls, [answer()])
+    face = runner(endpoint, taking_away("look"), look, drop, programs="local")
+    paused = await face.run("go")
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    (request,) = paused.approvals
+    await face.resume(state, decisions={request.call_id: ptc.Approve()})
+    assert outputs_in(endpoint.bodies[1])["p"]["value"] == 1
+    assert "look" not in [tool["name"] for tool in endpoint.bodies[1]["tools"]]
+
+
+@pytest.mark.parametrize("travel", [False, True])
+async def test_what_an_open_program_could_call_stays_on_the_wire_after_a_pause(travel: bool) -> None:
+    """The service has told its program of it; a call of it is denied."""
+    calls = [
+        function_call(name, name, arguments, caller=by_program())
+        for name, arguments in (("take", "{}"), ("drop", '{"x": 1}'))
+    ]
+    again = function_call("look", "c", caller=by_program())
+    endpoint = FakeEndpoint([program(), *calls], [again], [program_output(), answer()])
+    face = runner(endpoint, taking_away("look"), look, drop, programs="hosted")
+    paused = await face.run("go")
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    await face.resume(state, decisions={"drop": ptc.Approve()})
+    for body in endpoint.bodies[1:]:
+        assert "look" in [tool.get("name") for tool in body["tools"]]
+    assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"
