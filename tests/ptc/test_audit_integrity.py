@@ -21,7 +21,7 @@ from ptc.audit.notes import verifier_key
 from ptc.audit.store import segments
 from ptc.audit.values import canonical
 from ptc.audit.verify import Verification, verify
-from tests.ptc.audit_support import FORMS, KEYS, fill, open_log, raw_lines, read, record_call
+from tests.ptc.audit_support import FORMS, KEYS, RUN, fill, open_log, raw_lines, read, record_call
 
 
 def rewrite(path: Path, lines: list[bytes], seqs: list[int] | None = None) -> None:
@@ -170,13 +170,39 @@ def test_a_rewrite_with_the_chain_recomputed_needs_the_key_to_be_seen(log: Path)
 
 
 def test_a_rewrite_without_checkpoints_fails_under_a_trusted_key(log: Path) -> None:
-    """Who drops the checkpoints drops what makes the log end properly, and the anchor still knows."""
+    """Who drops the checkpoints drops what a closed log must end with; no anchor is needed to see it."""
     lines = [line for line in raw_lines(log) if b"audit.checkpoint" not in line]
     lines[4] = lines[4].replace(b"get_inventory", b"get_inventorx")
     rewrite(log, rechain(lines))
-    report = check(log, log.parent / "anchor.txt")
-    assert report.verdict == "tampered"
-    assert "anchor" in report.findings[0].what
+    assert check(log).verdict == "tampered"
+
+
+async def test_records_forged_after_a_genuine_checkpoint_fail_under_a_trusted_key(tmp_path: Path) -> None:
+    """The first checkpoints are kept, so that there is something signed, and the rest is invented."""
+    path = tmp_path / "a.jsonl"
+    await fill(path, 20, checkpoints=Checkpoints(records=10))
+    lines = raw_lines(path)
+    first = next(i for i, line in enumerate(lines) if b"audit.checkpoint" in line)
+    rest = [line for line in lines[first + 1 :] if b"audit.checkpoint" not in line]
+    rest[2] = rest[2].replace(b"get_inventory", b"get_inventorx")
+    rewrite(path, rechain([*lines[: first + 1], *rest]))
+    assert check(path).verdict == "tampered"
+
+
+def test_too_many_records_without_a_checkpoint_are_not_intact(tmp_path: Path) -> None:
+    """A log that is still written has no end to look at, but its checkpoints come in intervals."""
+    path = tmp_path / "a.jsonl"
+    with open_log(path, checkpoints=Checkpoints(records=2000), signed=True) as log:
+        asyncio.run(log.event("run.started", {}, RUN))
+        lines = raw_lines(path)
+        opened = json.loads(lines[0])
+        opened["data"]["checkpoint_records"] = 1
+        live = rechain([canonical(opened), *[lines[1]] * 1100])
+        path.write_bytes(b"".join(line + b"\n" for line in live))
+        report = check(path)
+        assert report.live
+        assert report.verdict == "incomplete"
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
 
 
 def test_a_checkpoint_signed_with_another_key_is_found(log: Path) -> None:
@@ -205,9 +231,8 @@ def test_a_cut_end_needs_an_anchor_to_be_called_tampering(log: Path) -> None:
     lines = raw_lines(log)
     for kept in range(1, len(lines)):
         rewrite(log, lines[:kept])
-        assert check(log).verdict == (
-            "intact" if kept == len(lines) else "incomplete" if kept < len(lines) - 1 else "intact"
-        )
+        if kept < len(lines) - 1:
+            assert check(log).verdict == "incomplete"
         assert check(log, log.parent / "anchor.txt").verdict == (
             "tampered" if kept < len(lines) - 1 else "intact"
         )

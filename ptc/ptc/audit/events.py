@@ -50,6 +50,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("levels", "metadata", "the rules of that policy, in their order"),
         ("digest_key", "metadata", "id of the key of digests and redactions"),
         ("signing_key", "metadata", "verifier key of the checkpoints (C2SP note), null when unsigned"),
+        ("checkpoint_records", "metadata", "records after which a checkpoint is signed"),
         ("clean", "metadata", "whether the log had been closed before; null for a new one"),
     ),
     _type(

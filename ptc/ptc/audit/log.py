@@ -113,6 +113,8 @@ class AuditLog:
             key=digest_key,
             clock=self._clock,
         )
+        checkpoints = checkpoints or Checkpoints()
+        self._checkpoint_records = checkpoints.records
         self._keeper = Keeper(
             frontier=stood.frontier,
             file_first_seq=stood.file_first_seq,
@@ -121,7 +123,7 @@ class AuditLog:
             origin=origin(self.log_id),
             digest_key=digest_key.id,
             signer=signer,
-            checkpoints=checkpoints or Checkpoints(),
+            checkpoints=checkpoints,
             rotation=rotate or Rotation(),
             anchors=tuple(anchors),
             make=self._records.own,
@@ -280,6 +282,7 @@ class AuditLog:
             "levels": self._levels.to_json(),
             "digest_key": key_id,
             "signing_key": self.verifier_key,
+            "checkpoint_records": self._checkpoint_records,
             "clean": stood.clean,
         }
         for type, data in _openings(stood, opened, self.verifier_key, key_id):

@@ -26,6 +26,11 @@ from ptc_tools.call import JsonObject
 Verdict: TypeAlias = Literal["intact", "tampered", "incomplete"]
 MAX_FINDINGS: Final = 50
 _ATTEMPTS: Final = 5
+_DEFAULT_INTERVAL: Final = 1000
+_GROUP_SLACK: Final = 1024
+_INLINE_SLACK: Final = 10_000
+"""Records by which a checkpoint may come late: with the group that made it due, or, where callers write with
+their own hands, when the log's thread gets its turn."""
 _CLOCK_SLACK_US: Final = 100_000
 """Records are stamped before they are ordered, so neighbours may differ by the time a group takes."""
 
@@ -147,6 +152,10 @@ class _Check:
         self._frontier: Frontier | None = Frontier()
         self._leaves: list[bytes] = []
         self._open: dict[int, JsonObject] = {}
+        self._is_signed = False
+        self._signed_at = 0
+        self._most_unsigned = _DEFAULT_INTERVAL + _INLINE_SLACK
+        self._said_unsigned = False
         self._last: dict[str, Any] = {}
         self._before_last_type = ""
         self._latest = 0
@@ -173,6 +182,7 @@ class _Check:
             self._find("tampered", "the columns of this row do not agree with its record", line, seq)
         self.report.records += 1
         self._clock(record["at"])
+        self._covered(line, seq)
         if type == "tool.started":
             self._open[seq] = call_of(record)
         elif type == "tool.finished":
@@ -212,7 +222,12 @@ class _Check:
         if report.records == 0 and not report.findings:
             self._add(Finding("incomplete", "the log is empty", report.path, 0))
             return
-        ended = "audit.closed" in (self._last.get("type"), self._before_last_type)
+        last = self._last.get("type")
+        ended = last == "audit.closed" or (
+            last == "audit.checkpoint" and self._before_last_type == "audit.closed"
+        )
+        if ended:
+            self._sealed()
         if not ended and report.live:
             report.notes.append("the log is open: its writer is at work")
         elif not ended:
@@ -292,7 +307,32 @@ class _Check:
             self._verifiers = [Verifier(key) for key in self._verifier_for(log)]
             self._given = bool(self._verifiers)
 
+    def _covered(self, line: Line, seq: object) -> None:
+        """Signed checkpoints come in intervals: where they do not, they were taken out."""
+        if not isinstance(seq, int) or self._said_unsigned or not (self._given or self._is_signed):
+            return
+        since = seq - max(self._signed_at, (self.report.first_seq or 1) - 1)
+        if since > self._most_unsigned:
+            self._said_unsigned = True
+            self._find("incomplete", f"{since} records without a signed checkpoint over them", line, seq)
+
+    def _sealed(self) -> None:
+        """A signed log closes with a checkpoint over all of it, as its last record."""
+        if not (self._given or self._is_signed) or self._seq in (self._signed_at, self.report.anchored_to):
+            return
+        what = (
+            f"it was closed and no signed checkpoint covers the records after {self._signed_at}: they were"
+            " rewritten, or the checkpoint was cut off (by hand, or as its writer was killed while closing)"
+        )
+        self._add(Finding("tampered", what, self.report.path, 0, self._seq))
+
     def _opened(self, record: dict[str, Any]) -> None:
+        data = record.get("data", {})
+        self._is_signed = isinstance(data.get("signing_key"), str)
+        interval = data.get("checkpoint_records")
+        slack = _INLINE_SLACK if data.get("sync") == "none" else _GROUP_SLACK
+        if isinstance(interval, int):
+            self._most_unsigned = interval + slack
         if self.report.records > 1 and record.get("data", {}).get("clean") is False:
             self.report.notes.append(f"the writer before record {record['seq']} died without closing the log")
 
@@ -329,7 +369,10 @@ class _Check:
         signed = self._signed(text, data.get("signing_key"))
         if signed is False:
             self._find("tampered", "its checkpoint is not signed with the verifier key", line, seq)
-        elif signed and self._frontier is not None:
+            return
+        if signed:
+            self._signed_at = seq
+        if signed and self._frontier is not None:
             self.report.signed_to = head.size
             self.report.signed_by = "given" if self._given else "named by the log"
 

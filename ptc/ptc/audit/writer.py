@@ -28,6 +28,8 @@ from ptc_tools.call import JsonObject
 _writers: Final[weakref.WeakSet[Writer]] = weakref.WeakSet()
 RETRY_SECONDS: Final = 0.25
 """How often a blocked log tries to write again."""
+_MOST_AT_ONCE: Final = 512
+"""Records in one group: a checkpoint is late by no more."""
 
 Fail: TypeAlias = Literal["closed", "open"]
 
@@ -220,10 +222,12 @@ class Writer:
         if self._blocked is not None and not self._try_resume():
             self._fail_jobs(jobs, self._blocked or "EIO")
             return
-        if jobs:
-            self._commit(jobs)
-        if self._blocked is None:
-            self._do_due()
+        for start in range(0, max(1, len(jobs)), _MOST_AT_ONCE):
+            part = jobs[start : start + _MOST_AT_ONCE]
+            if part:
+                self._commit(part)
+            if self._blocked is None:
+                self._do_due()
 
     def _do_due(self) -> None:
         while self._blocked is None:
