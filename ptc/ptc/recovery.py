@@ -126,7 +126,8 @@ class Recovery:
         both = (admitted, tool.contract)
         if all(contract.effects == "read" for contract in both):
             return await self._told(past, tool.contract, "run_again", run)
-        if all(contract.idempotency is not None for contract in both):
+        arguments = past_arguments(past)
+        if all(item.idempotency and item.idempotency.operation(arguments) for item in both):
             return await self._told(past, tool.contract, "same_key", run)
         decision = self._decided.pop(call.call_id, None)
         if decision is not None:

@@ -64,7 +64,10 @@ class Retry:
 
     async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome:
         contract = invocation.tool.contract
-        safe = contract.effects == "read" or contract.idempotency is not None
+        evidence = contract.idempotency
+        safe = contract.effects == "read" or (
+            evidence is not None and evidence.operation(invocation.arguments) is not None
+        )
         outcome = await next(invocation)
         for attempt in range(1, self._attempts):
             if not safe or not _broke_on_the_way(outcome):

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, get_args
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import PtcError, RegistrationError
 from ptc_tools.frozen import FrozenObject
+from ptc_tools.strict_json import dumps
 
 IdempotencySource: TypeAlias = Literal["service", "operation_id", "protocol"]
 MUTATING = ("write", "destructive")
@@ -42,6 +43,16 @@ class Idempotency:
             raise RegistrationError(
                 "idempotency by operation_id, and only that, names the parameter that has it"
             )
+
+    def operation(self, arguments: JsonObject) -> str | None:
+        """What a second call must have in common with this one to be the same; None if nothing makes it that.
+
+        A call that leaves its operation id out, or gives null or an empty text, names no operation.
+        """
+        if self.parameter is None:
+            return self.source
+        value = arguments.get(self.parameter)
+        return None if value is None or value == "" else dumps(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, cast
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
 from ptc_tools.middleware import Invocation, Middleware, Next
-from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
+from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
+from ptc_tools.release import uncertain
 from ptc_tools.safe_text import describe_exception
 from ptc_tools.strict_json import clone
 
@@ -32,6 +33,7 @@ class Onion:
         self._layers = layers
         self._attempts = 0
         self._open: tuple[Attempt, Outcome] | None = None
+        self._ran: JsonObject | None = None  # the arguments of the last attempt that was begun
         self._refusal: Denied | None = None
 
     async def invoke(self) -> Outcome:
@@ -68,25 +70,49 @@ class Onion:
         keywords = validate(current.tool, current.arguments)
         if isinstance(keywords, Denied):
             return await self._refuse(keywords)
-        contract = current.tool.contract
-        if self._open is not None and contract.mutates and contract.idempotency is None:
+        if self._ran is not None and not self._may_repeat(current.arguments):
             # A mutation that is not idempotent is not attempted again, whatever a middleware asks for.
-            return self._open[1]
+            return self._broken_off() if self._open is None else self._open[1]
         self._attempts += 1
         number = self._attempts
         attempt = await self._invoker.admit(current)
         if isinstance(attempt, Denied):
             self._refusal = attempt
             return attempt
+        self._ran = current.arguments
         try:
             outcome = await self._invoker.execute(current, keywords, number)
         except BaseException as reason:
             await self._invoker.abandon(attempt, reason)
+            await self._close(reason)
             raise
         previous, self._open = self._open, (attempt, outcome)
         if previous is not None:
             await self._invoker.release(*previous)
         return outcome
+
+    def _may_repeat(self, arguments: JsonObject) -> bool:
+        """Whether another attempt is the same operation as the last one, or changes nothing."""
+        contract, last = self._invocation.tool.contract, self._ran
+        if not contract.mutates or last is None:
+            return True
+        evidence = contract.idempotency
+        if evidence is None:
+            return False
+        operation = evidence.operation(arguments)
+        return operation is not None and operation == evidence.operation(last)
+
+    def _broken_off(self) -> Uncertain:
+        return uncertain(self._invocation, "the call was broken off", None)
+
+    async def _close(self, reason: BaseException) -> None:
+        """An attempt before the one that was broken off has its record closed; it is not the outcome now."""
+        previous, self._open = self._open, None
+        try:
+            if previous is not None:
+                await self._invoker.release(*previous)
+        except asyncio.CancelledError:
+            reason.add_note("the record was closed while the call was being cancelled")
 
     async def _refuse(self, refusal: Denied) -> Denied:
         call, run = self._invocation.call, self._invocation.run
@@ -94,7 +120,9 @@ class Onion:
         return self._refusal
 
     async def _release(self, outcome: object) -> Outcome:
-        released = self._checked(outcome)
+        released = self._honest(self._checked(outcome))
+        if self._open is None and self._ran is not None and isinstance(released, Uncertain):
+            return released  # the record of the attempt that was broken off says so already
         if self._open is not None:
             attempt, _ = self._open
             return await self._invoker.release(attempt, released)
@@ -106,6 +134,19 @@ class Onion:
         if isinstance(admitted, Denied):
             return admitted
         return await self._invoker.release(admitted, released)
+
+    def _honest(self, outcome: Outcome) -> Outcome:
+        """No layer makes a change that was made, or may have been, into one that was not."""
+        if self._ran is None or not self._invocation.tool.contract.mutates or isinstance(outcome, Uncertain):
+            return outcome
+        if isinstance(outcome, Success):
+            return outcome
+        was = None if self._open is None else self._open[1]
+        if was is outcome or (isinstance(was, Failure) and not isinstance(was, Uncertain)):
+            return outcome
+        if isinstance(was, Uncertain):
+            return was
+        return uncertain(self._invocation, outcome.message, getattr(outcome, "exception", None))
 
     def _checked(self, outcome: object) -> Outcome:
         """What a layer gave instead of the tool's own outcome is bounded and validated like a tool's."""

@@ -91,7 +91,7 @@ def failed(invocation: Invocation, error: BaseException) -> Failure:
     """A tool that raised. A mutation whose connection broke may have happened all the same."""
     text = _scrubbed(describe_exception(error), invocation)
     if invocation.tool.contract.mutates and is_transport_error(error):
-        return _uncertain(invocation, f"the connection broke ({text})", error)
+        return uncertain(invocation, f"the connection broke ({text})", error)
     return Failure("tool_error", f"the tool failed: {text}", error)
 
 
@@ -99,18 +99,19 @@ def timed_out(invocation: Invocation, seconds: float | None) -> Failure:
     """A tool that did not answer in time."""
     message = f"the tool did not answer within {seconds:g} seconds"
     if invocation.tool.contract.mutates:
-        return _uncertain(invocation, message, None)
+        return uncertain(invocation, message, None)
     return Failure("timeout", message)
 
 
 def _invalid(invocation: Invocation, message: str, error: BaseException | None) -> Failure:
     message = _scrubbed(message, invocation)
     if invocation.tool.contract.mutates:
-        return _uncertain(invocation, message, error)
+        return uncertain(invocation, message, error)
     return Failure("invalid_result", message, error)
 
 
-def _uncertain(invocation: Invocation, what: str, error: BaseException | None) -> Uncertain:
+def uncertain(invocation: Invocation, what: str, error: BaseException | None) -> Uncertain:
+    """A mutation that may have been made, and the read that tells."""
     contract = invocation.tool.contract
     read = None
     if contract.reconciliation is not None:

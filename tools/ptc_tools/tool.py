@@ -111,6 +111,12 @@ class Tool(Generic[P, R]):
             raise RegistrationError(
                 f"{what}: idempotency by the protocol needs ctx.idempotency_key: take a ptc.ToolContext"
             )
+        if evidence is not None and evidence.parameter is not None:
+            required = contract.checked_parameters.get("required")
+            if not isinstance(required, list) or evidence.parameter not in required:
+                raise RegistrationError(
+                    f"{what}: idempotency by {evidence.parameter!r} needs that parameter in every call: require it"
+                )
         # Typed decoding judges formats itself, as the types mean them; a raw schema is all there is.
         self.check_arguments = SchemaValidator(
             contract.checked_parameters, f"{what}: parameters", formats=parameters is None
