@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ptc_tools import strict_json
+from ptc.structured import OutputFormat
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import ToolContext
 from ptc_tools.contract import Contract
@@ -24,17 +24,20 @@ def agent_tool(
     runner: Runner,
     name: str,
     description: str,
-    output_schema: Mapping[str, JsonValue] | None = None,
+    output_schema: Mapping[str, JsonValue] | type | None = None,
     **options: Any,
 ) -> AnyTool:
     """The tool `name(input: str)` that runs `runner` and gives its answer.
 
-    With `output_schema` the inner run is asked for such data and the tool gives it; else it gives the text.
+    With `output_schema`, a schema or a type such as a pydantic model, the inner run is asked for such data
+    and the tool gives it; else it gives the text.
     `options` are those of a contract (`ptc_tools.contract`): `allowed_callers`, `timeout`, `effects` and so
-    on. A refusal or an error of the inner run is a failure of the call.
+    on. A refusal or an error of the inner run is a failure of the call, and so is a pause of it: nobody could
+    decide, so give such a runner an approver that answers at once.
     """
     callers = tuple(options.pop("allowed_callers", None) or ("direct",))
-    result: JsonObject | None = None if output_schema is None else dict(output_schema)
+    form = None if output_schema is None else OutputFormat.of(output_schema)
+    result: JsonObject | None = None if form is None else form.result_schema
     if result is None and "programmatic" in callers:
         result = {"type": "string"}
     options.setdefault("timeout", 600.0)
@@ -67,8 +70,11 @@ def agent_tool(
         )
         if result.refusal is not None:
             raise RuntimeError(f"{name} refused: {result.refusal}")
-        if output_schema is None:
-            return result.output_text
-        return strict_json.loads(strict_json.dumps(result.output))
+        if result.status == "paused":
+            waiting = ", ".join(request.name for request in result.approvals)
+            raise RuntimeError(
+                f"{name} cannot go on: a run inside another cannot wait for approvals ({waiting})"
+            )
+        return result.output_text if form is None else form.plain(result.output)
 
     return Tool(contract, run_agent)

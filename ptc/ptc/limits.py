@@ -16,8 +16,10 @@ class Limits:
     their caller. `max_calls_per_program`: calls of one program, hosted or local. `max_failing_batches`:
     consecutive batches in which no call succeeded. `max_tokens`: total tokens that the service reports.
     `wall_clock`: seconds. `max_concurrent_calls`: calls of one batch that run at once.
+    A call beyond `max_calls` is denied and ends the run after its batch; one beyond
+    `max_calls_per_program` is denied alone, and its program may catch that.
     `final_answer`: after a limit, one last request with `tool_choice="none"`, so that the model may
-    answer with what it has; without it the limit is an error at once.
+    answer with what it has; without it the limit is an error at once. There is none after `wall_clock`.
     """
 
     max_requests: int | None = 32
@@ -45,10 +47,13 @@ class Spent:
     calls: int = 0
     failing_batches: int = 0
     calls_of_program: dict[str, int] = field(default_factory=dict)
+    refused: bool = False
+    """Whether a call was denied by `max_calls`."""
 
     def call_refusal(self, limits: Limits, program: str | None) -> str | None:
         """Counts a call, or says which limit forbids it."""
         if limits.max_calls is not None and self.calls >= limits.max_calls:
+            self.refused = True
             return f"this run may make {limits.max_calls} calls, and has; answer with what there is"
         used = self.calls_of_program.get(program, 0) if program is not None else 0
         if program is not None:
@@ -69,6 +74,11 @@ class Spent:
             return (
                 "max_tokens",
                 f"the run used {self.usage.total_tokens} tokens; its limit is {limits.max_tokens}",
+            )
+        if self.refused:
+            return "max_calls", (
+                f"the run made {self.calls} calls, its limit, and the model asked for more; raise max_calls "
+                "if the task needs more, or look at the transcript for a loop"
             )
         if limits.max_failing_batches is not None and self.failing_batches >= limits.max_failing_batches:
             return "max_failing_batches", (

@@ -207,6 +207,7 @@ def restore_spent(spent: Spent, stored: Mapping[str, JsonValue]) -> None:
     spent.usage = Usage(**fields["usage"])
     spent.requests, spent.calls = fields["requests"], fields["calls"]
     spent.failing_batches = fields["failing_batches"]
+    spent.refused = fields.get("refused") is True
     spent.calls_of_program = dict(fields["calls_of_program"])
 
 
@@ -216,6 +217,7 @@ def _spent_json(spent: Spent) -> JsonObject:
         "requests": spent.requests,
         "calls": spent.calls,
         "failing_batches": spent.failing_batches,
+        "refused": spent.refused,
         "calls_of_program": dict(spent.calls_of_program),
     }
 

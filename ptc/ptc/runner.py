@@ -319,7 +319,7 @@ class Runner:
         self,
         name: str,
         description: str,
-        output_schema: Mapping[str, JsonValue] | None = None,
+        output_schema: Mapping[str, JsonValue] | type | None = None,
         **options: Any,
     ) -> AnyTool:
         """This runner as a tool of another: `name(input: str)`; see `ptc.agents.agent_tool`."""

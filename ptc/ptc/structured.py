@@ -46,6 +46,20 @@ class OutputFormat:
             return cls(name, schema, validator=SchemaValidator(schema, "output_type"))
         return _of_type(output_type)
 
+    @property
+    def result_schema(self) -> JsonObject:
+        """The schema of the value itself, without the object that the service is asked for around it."""
+        if not self.wrapped:
+            return self.schema
+        inner = cast("JsonObject", cast("JsonObject", self.schema["properties"])[_WRAPPED])
+        definitions = self.schema.get("$defs")
+        return inner if definitions is None else {**inner, "$defs": definitions}
+
+    def plain(self, value: object) -> JsonValue:
+        """A value that `read` gave, as JSON again."""
+        plain = value if self.adapter is None else self.adapter.dump_python(value, mode="json", by_alias=True)
+        return strict_json.loads(strict_json.dumps(plain))
+
     def to_wire(self) -> JsonObject:
         """The `text` field of a request."""
         strict = self.adapter is not None

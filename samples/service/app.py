@@ -140,6 +140,7 @@ class BadQuestion(Exception):
 async def while_connected(request: Request, work: Awaitable[T]) -> T | None:
     """The result of `work`, or None: it is cancelled when the client goes away."""
     result: T | None = None
+    failed: ptc.PtcError | None = None
 
     async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -148,8 +149,13 @@ async def while_connected(request: Request, work: Awaitable[T]) -> T | None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(watch)
-        result = await work
+        try:
+            result = await work
+        except ptc.PtcError as error:  # kept out of the group, which would wrap it
+            failed = error
         group.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
     return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pydantic
 import pytest
 
 import ptc
@@ -102,3 +103,33 @@ async def test_the_inner_run_has_limits_of_its_own() -> None:
     tool = runner(inner, max_requests=2).as_tool("expert", "Knows.")
     assert (await runner(outer, tool).run("go")).output_text == "gave up"
     assert len(inner.bodies) == 2
+
+
+async def test_an_agent_that_would_wait_for_an_approval_fails_the_call() -> None:
+    """Nobody could decide inside another run: no empty answer stands for one."""
+    danger = ptc.tool(lambda: 1, name="danger", description="D.", approval="always")
+    inner = FakeEndpoint([function_call("danger", arguments="{}")])
+    outer = FakeEndpoint([function_call("expert", "c1", ASK)], [answer()])
+    tool = runner(inner, danger, approver=ptc.PauseForApproval()).as_tool("expert", "Knows.")
+    await runner(outer, tool).run("go")
+    error = outputs_in(outer.bodies[1])["c1"]["error"]
+    assert error["type"] == "tool_error"
+    assert "danger" in error["message"]
+
+
+class Count(pydantic.BaseModel):
+    """How many."""
+
+    n: int
+
+
+@pytest.mark.parametrize(("form", "text", "value"), [(Count, '{"n": 7}', {"n": 7}), (int, '{"value": 7}', 7)])
+async def test_an_agents_answer_may_be_of_a_type(form: type, text: str, value: Any) -> None:
+    """Its schema is the tool's, and what the outer model gets is plain JSON."""
+    outer = FakeEndpoint([function_call("expert", "c1", ASK)], [answer()])
+    inner = FakeEndpoint([answer(text)])
+    tool = runner(inner).as_tool("expert", "Knows.", form)
+    await runner(outer, tool).run("go")
+    assert outputs_in(outer.bodies[1])["c1"] == value
+    assert tool.contract.output_schema is not None
+    assert tool.contract.output_schema["type"] == ("object" if form is Count else "integer")

@@ -125,6 +125,17 @@ async def test_a_stream_tells_of_calls_without_what_is_in_them(service: Service)
     assert "await" not in json.dumps(events)
 
 
+async def test_a_run_that_fails_is_told_by_its_code_alone(service: Service) -> None:
+    """Whole or streamed; the error's text may name what is inside."""
+    question = {"question": "Is there an outage?"}
+    async with client(service) as http:
+        whole = await http.post("/ask", json=question)
+        async with http.stream("POST", "/ask/stream", json=question) as response:
+            events = await events_of(response)
+    assert (whole.status_code, whole.json()) == (502, {"error": {"code": "response_failed"}})
+    assert events[-1] == ("error", {"code": "response_failed"})
+
+
 async def test_a_client_that_leaves_a_stream_ends_its_run(service: Service) -> None:
     """The tool would take an hour. It is cancelled, and its audit record says so."""
     async with client(service) as http:

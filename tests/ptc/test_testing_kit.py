@@ -15,6 +15,7 @@ from ptc.testing import (
     Fault,
     ModelRequest,
     ScriptedModel,
+    Settings,
     call,
     capture_audit,
     commentary,
@@ -250,3 +251,20 @@ async def test_without_a_connection_its_faults_end_as_with_one(kind: Any, stream
                 continue
             with pytest.raises(ptc.ResponseCut):
                 await (runner.stream("q").finish() if streamed else runner.run("q"))
+
+
+async def test_a_runner_of_the_plugin_meets_faults_and_settings_of_the_peer(
+    ptc_runner: MakeRunner, scripted_model: Callable[..., ScriptedModel]
+) -> None:
+    """As a peer of its own does."""
+    settings = Settings(programs=False)
+    once = ptc.RetryPolicy(attempts=1)
+    faults = [Fault("status")]
+    broken = await ptc_runner(scripted_model(say("hello")), faults=faults, retry=once)
+    with pytest.raises(ptc.ServerFailed):
+        await broken.run("go")
+    plain = await ptc_runner(
+        scripted_model(say("hello")), settings=settings, tools=[double], programs="hosted"
+    )
+    with pytest.raises(ptc.ProgramsUnsupported):
+        await plain.run("go")

@@ -450,8 +450,20 @@ async def test_rule_16_calls_of_a_run_and_of_a_program_are_bounded_here() -> Non
     assert [value["error"]["type"] for value in denied] == ["limit_exceeded"] * 2
     RAN.clear()
     endpoint = FakeEndpoint([program(), *calls], [answer()])
-    await runner(endpoint, limits=ptc.Limits(max_calls=3)).run("go")
-    assert len(RAN) == 3
+    with pytest.raises(ptc.LimitExceeded) as error:
+        await runner(endpoint, limits=ptc.Limits(max_calls=3)).run("go")
+    assert (error.value.limit, len(RAN)) == ("max_calls", 3)
+    outputs = [item for item in error.value.items if item["type"] == "function_call_output"]
+    assert len(outputs) == len(calls)
+
+
+async def test_after_the_last_call_of_a_run_the_model_may_answer() -> None:
+    """With `final_answer`, once, without tools."""
+    calls = [function_call(call_id=f"c{n}", arguments={"x": n}) for n in range(2)]
+    endpoint = FakeEndpoint(calls, [answer("so far")])
+    result = await runner(endpoint, limits=ptc.Limits(max_calls=1, final_answer=True)).run("go")
+    assert (result.output_text, result.limit) == ("so far", "max_calls")
+    assert endpoint.bodies[1]["tool_choice"] == "none"
 
 
 async def test_rule_17_a_stream_is_read_from_its_done_items() -> None:

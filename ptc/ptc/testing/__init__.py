@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptc.gateway.faults import Fault
+    from ptc.gateway.peer import Settings
     from ptc.gateway.script import ModelRequest
     from ptc.testing.audit import AuditCapture, Captured, capture_audit
     from ptc.testing.cassette import Cassette, CassetteError, CassetteMismatch
@@ -43,6 +44,7 @@ __all__ = [
     "Peer",
     "PeerError",
     "ScriptedModel",
+    "Settings",
     "call",
     "capture_audit",
     "commentary",
@@ -67,6 +69,7 @@ _ELSEWHERE = {
     "CassetteMismatch": "ptc.testing.cassette",
     "Fault": "ptc.gateway.faults",
     "ModelRequest": "ptc.gateway.script",
+    "Settings": "ptc.gateway.peer",
     "Peer": "ptc.testing.peer",
     "PeerError": "ptc.testing.peer",
     "in_process": "ptc.testing.peer",

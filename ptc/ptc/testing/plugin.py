@@ -6,7 +6,7 @@ test's process, and `capture_audit` holds what was recorded. They need pytest an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +18,8 @@ from ptc.testing.peer import in_process
 from ptc.testing.scripted import ScriptedModel
 
 if TYPE_CHECKING:
+    from ptc.gateway.faults import Fault
+    from ptc.gateway.peer import Settings
     from ptc.gateway.script import Script
     from ptc.runner import Runner
 
@@ -25,10 +27,18 @@ if TYPE_CHECKING:
 class MakeRunner(Protocol):
     """What the fixture `ptc_runner` gives."""
 
-    async def __call__(self, script: Script, **options: Any) -> Runner:
+    async def __call__(
+        self,
+        script: Script,
+        *,
+        faults: Iterable[Fault] = (),
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> Runner:
         """A runner whose model plays `script`; `options` are those of `ptc.Runner`.
 
-        It records into the fixture `capture_audit` unless `audit` says otherwise.
+        `faults` and `settings` are those of the peer (`ptc.testing.Fault`, `ptc.testing.Settings`). It
+        records into the fixture `capture_audit` unless `audit` says otherwise.
         """
 
 
@@ -51,10 +61,17 @@ async def ptc_runner(capture_audit: AuditCapture) -> AsyncIterator[MakeRunner]:
     """`runner = await ptc_runner(script, tools=[…])`. Peers, sandboxes and clients are closed at the end."""
     async with AsyncExitStack() as stack:
 
-        async def make(script: Script, **options: Any) -> Runner:
+        async def make(
+            script: Script,
+            *,
+            faults: Iterable[Fault] = (),
+            settings: Settings | None = None,
+            **options: Any,
+        ) -> Runner:
             from ptc.runner import Runner
 
-            client = await stack.enter_async_context(in_process(script))
+            peer = in_process(script, faults=faults, settings=settings)
+            client = await stack.enter_async_context(peer)
             return Runner(**{"client": client, "model": "scripted", "audit": capture_audit, **options})
 
         yield make
