@@ -134,15 +134,26 @@ class TestDesigner:
             tool(bad)
         assert "endpoint" not in str(tool(good).contract.wire())
 
-    async def test_a_partial_fixes_a_parameter_at_its_default(self) -> None:
-        """`functools.partial` is Python's own way of setting a value; it stays the author's."""
+    async def test_what_a_partial_binds_is_no_parameter_any_more(self) -> None:
+        """`functools.partial` is Python's own way of setting a value, a key say; it stays the author's."""
 
         async def base(sku: str, site: str) -> str:
             """Look."""
             return f"{site}:{sku}"
 
-        fixed = tool(functools.partial(base, site="north"), name="look")
-        assert await invoke(fixed, {"sku": "a", "site": None}) == Success("north:a")
+        fixed = tool(functools.partial(functools.partial(base, site="south"), site="north"), name="look")
+        assert list(fixed.contract.parameters["properties"]) == ["sku"]  # type: ignore[arg-type]
+        assert "north" not in str(fixed.contract.wire())
+        assert await invoke(fixed, {"sku": "a"}) == Success("north:a")
+        raw = define_tool(
+            {"name": "look", "parameters": {"type": "object"}}, functools.partial(base, site="n")
+        )
+        assert await invoke(raw, {"sku": "a"}) == Success("n:a")
+        for entry in (fixed, raw):
+            assert isinstance(await invoke(entry, {"sku": "a", "site": "evil"}), Denied)
+        schema = {"type": "object", "properties": {"site": {"type": "string"}}}
+        with pytest.raises(InvalidSignature, match="site"):
+            define_tool({"name": "look", "parameters": schema}, functools.partial(base, site="n"))  # type: ignore[dict-item]
 
 
 class TestTrustedContext:

@@ -223,7 +223,7 @@ def validate(tool: AnyTool, arguments: object) -> dict[str, object] | Denied:
         return Denied("invalid_arguments", f"invalid arguments: {error}")
     if not fits:
         return Denied("invalid_arguments", f"invalid arguments: {tool.check_arguments.explain(arguments)}")
-    for name in (*tool.designer, tool.takes_context):
+    for name in (*tool.designer, *tool.bound, tool.takes_context):
         if name in arguments:
             return Denied("invalid_arguments", f"invalid arguments: {name} is no parameter of this tool")
     search = tool.contract.bounds.search

@@ -174,6 +174,15 @@ def name_of(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+def bound_values(function: object) -> dict[str, object]:
+    """What `functools.partial` binds by keyword: the author's values, which no call sets."""
+    bound: dict[str, object] = {}
+    while isinstance(function, functools.partial):
+        bound = {**function.keywords, **bound}
+        function = function.func
+    return bound
+
+
 def read_parameters(
     function: Callable[..., object], hints: Mapping[str, object], *, strict: bool, what: str
 ) -> Parameters:
@@ -191,7 +200,10 @@ def read_parameters(
     designer: dict[str, DesignerField] = {}
     context: str | None = None
     words = parameter_descriptions(function)
+    bound = bound_values(function)
     for name, parameter in signature.parameters.items():
+        if name in bound:
+            continue
         annotation = _annotation(parameter, hints, what)
         if is_context(annotation):
             if context is not None:

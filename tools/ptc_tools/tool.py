@@ -24,7 +24,7 @@ from ptc_tools.errors import InvalidSignature, RegistrationError
 from ptc_tools.integers import with_integers
 from ptc_tools.markers import is_designer
 from ptc_tools.mutation import Idempotency, Reconciliation
-from ptc_tools.parameters import DesignerField, Parameters, name_of, read_parameters, type_hints
+from ptc_tools.parameters import DesignerField, Parameters, bound_values, name_of, read_parameters, type_hints
 from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
 from ptc_tools.threads import run_in_thread
@@ -67,7 +67,7 @@ class Tool(Generic[P, R]):
     """A registered tool. Call it like the function it was made from; `run` is for the invoker and tests.
 
     `check_arguments` and `check_result` are compiled validators of the contract's schemas. `designer` maps
-    the parameters that a designer sets to their types.
+    the parameters that a designer sets to their types; `bound` are those that a `functools.partial` sets.
     """
 
     __slots__ = (
@@ -75,6 +75,7 @@ class Tool(Generic[P, R]):
         "_designed",
         "_is_async",
         "_parameters",
+        "bound",
         "check_arguments",
         "check_result",
         "codec",
@@ -101,6 +102,7 @@ class Tool(Generic[P, R]):
         self.codec = codec
         self._designed: Mapping[str, object] = MappingProxyType({})
         self._is_async = _is_async(function)
+        self.bound = frozenset(bound_values(function))
         self.designer: Mapping[str, DesignerField]
         if parameters is not None:
             self.takes_context, self.designer = parameters.context, parameters.designer
@@ -370,8 +372,11 @@ def _injected(
     hints = type_hints(function, None) if names is None else names.hints(function)
     context: str | None = None
     designer: dict[str, DesignerField] = {}
+    bound = bound_values(function)
     for name, parameter in signature.parameters.items():
         hint = hints.get(name)
+        if name in bound:
+            continue
         if is_context(hint):
             if context is not None:
                 raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
@@ -381,7 +386,7 @@ def _injected(
         else:
             check_untrusted(hint, name, what)
     declared = contract.parameters.get("properties")
-    for name in (*designer, *([context] if context else [])):
+    for name in (*designer, *bound, *([context] if context else [])):
         if isinstance(declared, dict) and name in declared:
             raise InvalidSignature(
                 f"{what}: {name!r} is set by the host and cannot be declared as a parameter"
