@@ -363,6 +363,55 @@ async def test_inspect_ai_5365_items_without_an_id_are_no_obstacle() -> None:
         assert endpoint.inputs[1][1] == nameless
 
 
+async def run_here(code: str, *tools: Any) -> dict[str, Any]:
+    """What the model is told of a program that ran here; the run itself came to its end."""
+    endpoint = FakeEndpoint([function_call("run_program", "p", {"code": code})], [answer()])
+    result = await runner(endpoint, tools=list(tools) or [echo], programs="local").run("go")
+    assert result.output_text == "done"
+    return dict(outputs_in(endpoint.bodies[1])["p"])
+
+
+async def test_smolagents_2395_objects_of_a_program_do_not_reach_the_host() -> None:
+    """Only JSON crosses: nothing is left whose methods could run here later."""
+    told = await run_here("class Sly:\n    def __eq__(self, other):\n        return True\nSly()")
+    assert (told["status"], told["error"]["type"]) == ("raised", "NotJson")
+    told = await run_here("class Sly:\n    def __del__(self):\n        pass\nSly()")
+    assert (told["status"], told["error"]["code"]) == ("denied", "forbidden_name")
+    assert (await run_here("class Sly(int):\n    pass\nawait echo(x=Sly(3))"))["value"] == {"x": 3}
+    assert [type(x) for x in RAN] == [int]
+
+
+async def test_monty_839_323_tool_errors_inside_gather_are_caught_where_they_are_awaited() -> None:
+    """One, or two at once: neither passes the program's own handling, and the program goes on."""
+
+    @ptc.tool(allowed_callers=["programmatic"])
+    async def fail(x: int) -> int:
+        """Fail."""
+        raise ValueError(f"no {x}")
+
+    code = """
+import asyncio
+caught = []
+try:
+    await asyncio.gather(fail(x=1), fail(x=2))
+except Exception as error:
+    caught.append(type(error).__name__)
+both = await asyncio.gather(fail(x=3), fail(x=4), return_exceptions=True)
+[caught, len([one for one in both if isinstance(one, Exception)]), await echo(x=5)]
+"""
+    told = await run_here(code, echo, fail)
+    assert told["status"] == "completed", told
+    caught, failed, after = told["value"]
+    assert (len(caught), failed, after) == (1, 2, {"x": 5})
+
+
+async def test_phoenix_14784_a_program_that_exhausts_its_stack_is_a_failed_program() -> None:
+    """The interpreter is in a child process: this one goes on, and serves the next program."""
+    told = await run_here("def down(n):\n    return down(n + 1)\ndown(0)")
+    assert (told["status"], told["error"]["type"]) == ("raised", "RecursionError")
+    assert (await run_here("await echo(x=1)"))["value"] == {"x": 1}
+
+
 async def test_the_guides_snippet_is_not_what_goes_over_the_wire() -> None:
     """Through the real SDK: items come back as the bytes said, numbers and order included."""
     raw = (

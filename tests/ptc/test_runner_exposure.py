@@ -503,3 +503,52 @@ async def test_a_context_that_was_kept_changes_nothing_once_its_call_or_run_has_
         with pytest.raises(RuntimeError, match="has ended"):
             helper(extra)
     assert kept[1].tools is None
+
+
+async def test_a_call_of_a_local_program_changes_no_tools_in_a_real_run() -> None:
+    """Its tools are fixed. The same tool called by the model may, and the next program has what it added."""
+    refused: list[str] = []
+
+    @ptc.tool(allowed_callers=["direct", "programmatic"])
+    def more() -> int:
+        """More."""
+        return 7
+
+    @ptc.tool(allowed_callers=["programmatic"])
+    def only() -> int:
+        """Only."""
+        return 8
+
+    def change(context: ptc.ToolContext) -> None:
+        for helper, given in (
+            (context.add_tools, more),
+            (context.remove_tools, "change"),
+            (context.add_tools, only),
+        ):
+            try:
+                helper(given)
+            except RuntimeError as error:
+                refused.append(str(error))
+
+    run = {"code": "await change()"}
+    endpoint = FakeEndpoint(
+        [function_call("run_program", "p", run)],
+        [function_call("add", "a", "{}")],
+        [function_call("run_program", "q", {"code": "await more()"})],
+        [answer()],
+    )
+
+    @ptc.tool
+    def add(context: ptc.ToolContext) -> None:
+        """Add."""
+        with pytest.raises(RuntimeError, match="only programs"):
+            context.add_tools(only)
+        context.add_tools(more)
+
+    changes = changer(change, allowed_callers=["direct", "programmatic"])
+    await runner(endpoint, changes, add, programs="local").run("go")
+    assert len(refused) == 3
+    names = [[tool["name"] for tool in body["tools"]] for body in endpoint.bodies]
+    assert names[1] == ["change", "add", "run_program"]
+    assert names[2] == ["change", "add", "more", "run_program"]
+    assert outputs_in(endpoint.bodies[3])["q"]["value"] == 7
