@@ -83,6 +83,8 @@ def _differences(old: Contract, new: Contract) -> Iterator[Reason]:
         )
     yield from _schema_difference("$.parameters", old.checked_parameters, new.checked_parameters)
     yield from _schema_difference("$.output_schema", _anything(old), _anything(new))
+    if (old.output_schema is None) != (new.output_schema is None):
+        yield Reason("$.output_schema", "documentation", "a schema is shown, or no longer")
     for name, ranks in (
         ("effects", _EFFECTS),
         ("risk_level", _RISKS),
@@ -294,7 +296,7 @@ def _target(schema: JsonValue, root: JsonObject) -> JsonValue:
 
 
 def _refers(schema: JsonValue) -> bool:
-    return b'"$ref"' in canonical(schema)
+    return any(word in canonical(schema) for word in (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"'))
 
 
 def _is(schema: JsonValue, kind: str) -> bool:

@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
-from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.call import JsonValue
 from ptc_tools.contract_json import contract_to_json
+from ptc_tools.schema import HOLDS_LIST, HOLDS_NAMED, HOLDS_ONE
 from ptc_tools.strict_json import canonical
 
 if TYPE_CHECKING:
@@ -24,28 +25,56 @@ _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False
 )
 _ANNOTATIONS = frozenset({"title", "description", "examples", "$comment", "default", "deprecated"})
-_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_EXACT = 2**53
 
 
 def normalised(schema: JsonValue, *, words: bool = True) -> JsonValue:
-    """A schema with its sets (`required`, `type`, `enum`) in one order; without `words`, no annotations."""
-    if isinstance(schema, list):
-        return [normalised(item, words=words) for item in schema]
+    """A schema with its sets (`required`, `type`, `enum`) in one order; without `words`, no annotations.
+
+    Only what is known to hold schemas is looked into: a property, or a key of data, may be called
+    "description" as well. Numbers that are equal (1 and 1.0) are written alike.
+    """
     if not isinstance(schema, dict):
-        return schema
-    found: JsonObject = {}
-    for key, value in schema.items():
-        if not words and key in _ANNOTATIONS:
-            continue
-        if key in _SCHEMA_MAPS and isinstance(value, dict):
-            found[key] = {name: normalised(item, words=words) for name, item in value.items()}
-        elif key in ("required", "enum", "type") and isinstance(value, list):
-            found[key] = sorted(value, key=canonical)
-        elif key in ("const", "default", "examples"):
-            found[key] = value
-        else:
-            found[key] = normalised(value, words=words)
-    return found
+        return plain_numbers(schema)
+    return {
+        key: _normalised_keyword(key, value, words)
+        for key, value in schema.items()
+        if words or key not in _ANNOTATIONS
+    }
+
+
+def _normalised_keyword(key: str, value: JsonValue, words: bool) -> JsonValue:
+    if isinstance(value, dict):
+        if key in HOLDS_NAMED:
+            return {name: normalised(item, words=words) for name, item in value.items()}
+        if key in ("dependentRequired", "dependencies"):
+            return {
+                name: _as_set(item) if isinstance(item, list) else normalised(item, words=words)
+                for name, item in value.items()
+            }
+        if key in HOLDS_ONE:
+            return normalised(value, words=words)
+    if isinstance(value, list):
+        if key in HOLDS_LIST or key in HOLDS_ONE:
+            return [normalised(item, words=words) for item in value]
+        if key in ("required", "enum", "type"):
+            return _as_set(value)
+    return plain_numbers(value)
+
+
+def _as_set(values: list[JsonValue]) -> JsonValue:
+    return sorted(map(plain_numbers, values), key=canonical)
+
+
+def plain_numbers(value: JsonValue) -> JsonValue:
+    """A copy in which a number without a fraction is an integer, as far as doubles are exact."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: plain_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain_numbers(item) for item in value]
+    return value
 
 
 def _digest(kind: str, value: JsonValue) -> str:
@@ -57,7 +86,14 @@ def _digest(kind: str, value: JsonValue) -> str:
 
 def contract_fingerprint(contract: Contract) -> str:
     """Of all that a contract says."""
-    return _digest("contract", contract_to_json(contract, schemas=normalised))
+    data = contract_to_json(contract, schemas=normalised)
+    if contract.definition is not None:
+        definition = contract.definition
+        data["definition"] = {
+            key: normalised(value) if key in ("parameters", "output_schema") else plain_numbers(value)
+            for key, value in definition.items()
+        }
+    return _digest("contract", plain_numbers(data))
 
 
 def schema_fingerprint(contract: Contract) -> str:

@@ -6,8 +6,8 @@ Checks happen when a tool is registered, with `jsonschema` as the authority; on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias, cast
 
 import jsonschema_rs
 
@@ -17,10 +17,10 @@ from ptc_tools.frozen import thaw_object
 from ptc_tools.strict_json import clone
 
 # Keywords whose value is one schema, a list of schemas, or a mapping of names to schemas.
-_ONE = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames",
-        "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems")  # fmt: skip
-_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
-_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+HOLDS_ONE = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames",
+             "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems")  # fmt: skip
+HOLDS_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
+HOLDS_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 # Drafts that declare themselves; a schema without `$schema` is draft 2020-12.
 _DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema",
@@ -29,6 +29,7 @@ _DIALECTS = {
     "http://json-schema.org/draft-06/schema",
 }
 _MAX_MESSAGE = 400
+Formats: TypeAlias = Mapping[str, Callable[[str], bool]]
 _MAX_ERRORS = 3
 
 
@@ -37,15 +38,15 @@ def walk(schema: JsonValue, pointer: str = "#") -> Iterator[tuple[str, JsonObjec
     if not isinstance(schema, dict):
         return
     yield pointer, schema
-    for keyword in _ONE:
+    for keyword in HOLDS_ONE:
         if keyword in schema:
             yield from walk(schema[keyword], f"{pointer}/{keyword}")
-    for keyword in _LIST:
+    for keyword in HOLDS_LIST:
         members = schema.get(keyword)
         if isinstance(members, list):
             for index, member in enumerate(members):
                 yield from walk(member, f"{pointer}/{keyword}/{index}")
-    for keyword in _MAP:
+    for keyword in HOLDS_NAMED:
         named = schema.get(keyword)
         if isinstance(named, dict):
             for name, member in named.items():
@@ -108,7 +109,7 @@ class SchemaValidator:
 
     is_valid: Callable[[object], bool]
 
-    def __init__(self, schema: JsonObject, what: str, *, formats: bool = False) -> None:
+    def __init__(self, schema: JsonObject, what: str, *, formats: bool | Formats = False) -> None:
         self._schema = schema
         self._what = what
         self._formats = formats
@@ -136,17 +137,19 @@ class SchemaValidator:
 
 
 def compile_schema(
-    schema: JsonObject, what: str, *, formats: bool = False
+    schema: JsonObject, what: str, *, formats: bool | Formats = False
 ) -> jsonschema_rs.Draft202012Validator:
     """A `jsonschema-rs` validator that never reads a file or an address, and masks values in its messages.
 
-    Raises `InvalidSchema` where a reference leads nowhere or a pattern is not a regular expression.
+    `formats` are asserted if it is true; a mapping has checks of its own. Raises `InvalidSchema` where a
+    reference leads nowhere or a pattern is not a regular expression.
     """
     try:
         validator = jsonschema_rs.validator_for(
             thaw_object(schema),
             offline=True,
-            validate_formats=formats,
+            validate_formats=bool(formats),
+            formats=None if isinstance(formats, bool) else dict(formats),
             mask="the value",
         )
     except (ValueError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError) as error:

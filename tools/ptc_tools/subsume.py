@@ -7,6 +7,7 @@ one that it does not, only the same keyword with the same value on the narrow si
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import cast
@@ -26,25 +27,45 @@ _KEEP = ("$defs", "definitions")
 # Assertions that are compared as a whole: the same words on both sides, or no proof.
 _WHOLE: dict[str, tuple[str, ...]] = {
     "string": ("pattern", "format"),
-    "object": ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies"),
+    "number": ("format",),
+    "integer": ("format",),
+    "object": ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas"),
 }  # fmt: skip
-_ALWAYS_WHOLE = ("not", "if", "then", "else", "oneOf", "$dynamicRef", "$recursiveRef")
+_ALWAYS_WHOLE = ("not", "if", "then", "else", "oneOf")
 # What these mean depends on the keywords beside them.
 _CONTAINS = ("contains", "minContains", "maxContains")
 _UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
+# All that a validator of draft 2020-12 asserts, and what asserts nothing. Who knows what another keyword means
+# to whom: it must be there on both sides with the same value.
+_UNDERSTOOD = frozenset(
+    {
+        "type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref",
+        "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+        "minProperties", "maxProperties", "dependentRequired", "dependentSchemas",
+        "items", "prefixItems", "minItems", "maxItems", "uniqueItems", *_CONTAINS, *_UNEVALUATED,
+        "minLength", "maxLength", "pattern", "format",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+        "title", "description", "examples", "default", "deprecated", "readOnly", "writeOnly",
+        "$comment", "$schema", "$id", *_KEEP,
+    }
+)  # fmt: skip
+_ELSEWHERE = ("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor")
+# References that need no look at the rest of the schema: everything in them is walked, and nothing else.
+_DEFINITION = re.compile(r"#/(\$defs|definitions)/[^/]+")
 
 
 def accepts_all_of(wide: JsonValue, narrow: JsonValue) -> bool:
     """Whether it is proven that `wide` accepts every value that `narrow` accepts."""
     wide, narrow = thaw(wide), thaw(narrow)
+    if not (_plain(wide) and _plain(narrow)):
+        # A reference may lead anywhere, to words and to the third value of an enum.
+        exact = b"/enum/" in canonical(wide)
+        return canonical(wide if exact else normalised(wide)) == canonical(
+            narrow if exact else normalised(narrow)
+        )
     if _same(wide, narrow):
         return True
     for schema in (wide, narrow):
-        for pointer, member in walk(schema):
-            if "$anchor" in member or "$dynamicAnchor" in member or ("$id" in member and pointer != "#"):
-                return False
-            if isinstance(member.get("items"), list) or not _local(member.get("$ref")):
-                return False
         if isinstance(schema, dict) and "2020-12" not in str(schema.get("$schema", "2020-12")):
             return False
     try:
@@ -57,8 +78,17 @@ class _GaveUp(Exception):
     """The proof became too long."""
 
 
-def _local(reference: JsonValue) -> bool:
-    return reference is None or (isinstance(reference, str) and reference.startswith("#/"))
+def _plain(schema: JsonValue) -> bool:
+    """Whether every part means the same wherever it stands, but for the definitions that it refers to."""
+    for pointer, member in walk(schema):
+        if any(key in member for key in _ELSEWHERE) or ("$id" in member and pointer != "#"):
+            return False
+        if isinstance(member.get("items"), list) or "dependencies" in member:
+            return False
+        reference = member.get("$ref")
+        if reference is not None and not (isinstance(reference, str) and _DEFINITION.fullmatch(reference)):
+            return False
+    return True
 
 
 def _same(left: JsonValue, right: JsonValue) -> bool:
@@ -75,7 +105,7 @@ class _Proof:
         # Pairs that are being proven, and how deep inside the value that is: a pair may be assumed only
         # further inside, else a schema that refers to itself would prove anything.
         self._assumed: dict[tuple[str, str], int] = {}
-        self._same_definitions = all(_same(self._wide.get(key), self._narrow.get(key)) for key in _KEEP)
+        self._same_definitions = _same(_kept(self._wide), _kept(self._narrow))
 
     def holds(self, b: JsonValue, a: JsonValue, depth: int) -> bool:
         self._steps += 1
@@ -106,7 +136,9 @@ class _Proof:
 
     def _same_words(self, b: JsonObject, a: JsonObject, keywords: tuple[str, ...]) -> bool:
         return all(
-            keyword in b and self._same_text(b[keyword], a[keyword]) for keyword in keywords if keyword in a
+            keyword in b and self._same_text({keyword: b[keyword]}, {keyword: a[keyword]})
+            for keyword in keywords
+            if keyword in a
         )
 
     def _through_references(self, b: JsonObject, a: JsonObject, depth: int) -> bool:
@@ -126,6 +158,8 @@ class _Proof:
             del self._assumed[pair]
 
     def _accepts_literals(self, literals: list[JsonValue], b: JsonObject, a: JsonObject) -> bool:
+        if not _decidable(a, self._wide):
+            return False
         narrow, wide = _validator(b, self._narrow), _validator(a, self._wide)
         return all(wide.is_valid(value) for value in literals if narrow.is_valid(value))
 
@@ -152,12 +186,12 @@ class _Proof:
                     return False
         if any(keyword in a for keyword in _UNEVALUATED):
             return False
-        if not self._same_words(b, a, (*_ALWAYS_WHOLE, *_WHOLE.get(kind, ()))):
+        unknown = tuple(sorted(set(a) - _UNDERSTOOD))
+        if not self._same_words(b, a, (*_ALWAYS_WHOLE, *_WHOLE.get(kind, ()), *unknown)):
             return False
-        allowed = _literals(a)
-        if allowed is not None:
+        if _literals(a) is not None:
             every: list[JsonValue] = {"null": [None], "boolean": [True, False]}.get(kind, [])  # type: ignore[assignment]
-            return bool(every) and all(any(value is item for item in allowed) for value in every)
+            return bool(every) and self._accepts_literals(every, b, a)
         if not _type_fits(kind, a):
             return False
         if kind in ("number", "integer"):
@@ -239,14 +273,21 @@ def _literals(schema: JsonObject) -> list[JsonValue] | None:
     return [schema["const"]] if "const" in schema else None
 
 
+def _kept(root: JsonObject) -> JsonObject:
+    return {key: root[key] for key in _KEEP if key in root}
+
+
+def _decidable(schema: JsonObject, root: JsonObject) -> bool:
+    """Whether a validator's yes to a value is the last word: a format may be asserted by somebody else."""
+    return all(
+        "format" not in member and set(member) <= _UNDERSTOOD
+        for _, member in walk({**_kept(root), "allOf": [schema]})
+    )
+
+
 def _validator(schema: JsonObject, root: JsonObject) -> jsonschema_rs.Draft202012Validator:
-    for _, member in walk(schema):
-        reference = member.get("$ref")
-        if isinstance(reference, str) and not reference.startswith(("#/$defs/", "#/definitions/")):
-            raise InvalidSchema("cannot be compiled apart from its root")
     bare = {key: value for key, value in schema.items() if key not in (*_KEEP, "$id", "$schema")}
-    kept = {key: root[key] for key in _KEEP if key in root}
-    return compile_schema({**kept, "allOf": [bare]}, "schema")
+    return compile_schema({**_kept(root), "allOf": [bare]}, "schema")
 
 
 def _kinds(schema: JsonObject) -> tuple[str, ...]:
