@@ -6,14 +6,16 @@ result that says what is missing. Where no cut would be true (depth, bytes of an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from typing import cast
+from decimal import Decimal
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import RegistrationError
 from ptc_tools.schema import escape
 from ptc_tools.strict_json import dumps
+from ptc_tools.written import is_date, is_datetime
 
 _MAX_NAMED = 20
 
@@ -157,14 +159,14 @@ def _note(result: Cut, what: str) -> None:
         result.missing.append("and more")
 
 
-def check_range(arguments: JsonObject, search: SearchRange) -> str | None:
-    """Why a call reaches too far, or None. Without both ends it reaches without end."""
+def check_range(arguments: Mapping[str, object], search: SearchRange) -> str | None:
+    """Why a call with these decoded arguments reaches too far, or None. Without both ends it has no end."""
     start, end = arguments.get(search.start), arguments.get(search.end)
     if start is None or end is None:
         return f"give both {search.start} and {search.end}, at most {search.limit:g} apart"
     try:
         distance = _distance(start, end)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):
         return f"{search.start} and {search.end} are not two numbers, dates or times of one kind"
     if distance < 0:
         return f"{search.end} lies before {search.start}"
@@ -173,11 +175,29 @@ def check_range(arguments: JsonObject, search: SearchRange) -> str | None:
     return None
 
 
-def _distance(start: JsonValue, end: JsonValue) -> float:
-    if isinstance(start, str) and isinstance(end, str):
-        if "T" in start or "T" in end or " " in start:
-            return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() / 86400
-        return float((date.fromisoformat(end) - date.fromisoformat(start)).days)
-    if isinstance(start, bool) or isinstance(end, bool):
-        raise TypeError
-    return cast("float", end) - cast("float", start)
+def _distance(start: object, end: object) -> float | Decimal:
+    start, end = _point(start), _point(end)
+    if isinstance(start, datetime) and isinstance(end, datetime):
+        return (end - start).total_seconds() / 86400
+    if isinstance(start, datetime) or isinstance(end, datetime):
+        raise TypeError("a day and a time have no distance")
+    if isinstance(start, date) and isinstance(end, date):
+        return float((end - start).days)
+    if isinstance(start, Decimal) and isinstance(end, Decimal):
+        return end - start
+    if isinstance(start, int | float) and isinstance(end, int | float):
+        return end - start
+    raise TypeError("two kinds")
+
+
+def _point(value: object) -> object:
+    """A raw tool's text as the day or time that it says in its only form; anything else as it is."""
+    if isinstance(value, bool):
+        raise TypeError("no place in a range")
+    if not isinstance(value, str):
+        return value
+    if is_date(value):
+        return date.fromisoformat(value)
+    if is_datetime(value):
+        return datetime.fromisoformat(value.upper())
+    raise ValueError("neither a day nor a time")

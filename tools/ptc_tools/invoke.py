@@ -226,17 +226,18 @@ def validate(tool: AnyTool, arguments: object) -> dict[str, object] | Denied:
     for name in (*tool.designer, *tool.bound, tool.takes_context):
         if name in arguments:
             return Denied("invalid_arguments", f"invalid arguments: {name} is no parameter of this tool")
-    search = tool.contract.bounds.search
-    if search is not None:
-        reason = check_range(arguments, search)
-        if reason is not None:
-            return Denied("limit_exceeded", f"the call searches too far: {reason}")
     try:
-        return tool.decode(arguments)
+        keywords = tool.decode(arguments)
     except ValueError as error:
         return Denied("invalid_arguments", f"invalid arguments: {error}")
     except Exception as error:  # noqa: BLE001 - decoding runs the application's validators
         return Denied("invalid_arguments", f"invalid arguments: {type(error).__name__} in a validator")
+    search = tool.contract.bounds.search
+    if search is not None:
+        reason = check_range(keywords, search)  # of what the tool is given, not of how it was written
+        if reason is not None:
+            return Denied("limit_exceeded", f"the call searches too far: {reason}")
+    return keywords
 
 
 def _kind(value: object) -> str:

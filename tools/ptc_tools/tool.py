@@ -29,6 +29,7 @@ from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
 from ptc_tools.threads import run_in_thread
 from ptc_tools.trust import check_untrusted, is_context
+from ptc_tools.written import TYPED_FORMATS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,9 +120,11 @@ class Tool(Generic[P, R]):
                 raise RegistrationError(
                     f"{what}: idempotency by {evidence.parameter!r} needs that parameter in every call: require it"
                 )
-        # Typed decoding judges formats itself, as the types mean them; a raw schema is all there is.
+        # Typed decoding judges formats itself, as the types mean them, in one form; a raw schema is all there is.
         self.check_arguments = SchemaValidator(
-            contract.checked_parameters, f"{what}: parameters", formats=parameters is None
+            contract.checked_parameters,
+            f"{what}: parameters",
+            formats=True if parameters is None else TYPED_FORMATS,
         )
         self.check_result = (
             None
