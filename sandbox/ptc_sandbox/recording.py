@@ -5,7 +5,7 @@ Field names are those of the log's table of events (docs/audit.md). Nothing is d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ptc_sandbox.journal import JournalHeader
 from ptc_sandbox.limits import Limits
@@ -26,6 +26,7 @@ class Recording:
     caller_id: str
     code: str = ""
     stubs: tuple[ToolStub, ...] = ()
+    limits: JsonObject = field(default_factory=dict)
 
     async def started(
         self,
@@ -38,7 +39,7 @@ class Recording:
         """Durable before the program gets a process. Raises what the recorder raises: then nothing runs."""
         if self.recorder is None:
             return
-        self.code, self.stubs = code, stubs
+        self.code, self.stubs, self.limits = code, stubs, limits.to_json()
         await self._event(
             "program.started",
             {
@@ -46,7 +47,7 @@ class Recording:
                 "language": "python",
                 "where": "local",
                 "policy_hash": header.policy,
-                "limits": limits.to_json(),
+                "limits": self.limits,
                 "confinement": confinement,
                 "seed": header.seed,
             },
@@ -85,7 +86,7 @@ class Recording:
             [stub.program_name, stub.name, stub.namespace, list(stub.parameters), stub.doc]
             for stub in self.stubs
         ]
-        return {"code": self.code, "stubs": stubs, "journal": result.journal.to_json()}
+        return {"code": self.code, "stubs": stubs, "limits": self.limits, "journal": result.journal.to_json()}
 
     async def refused(self, name: str, line: int | None) -> None:
         """Somebody inside the program's reach tried to change the tools."""

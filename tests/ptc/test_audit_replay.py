@@ -223,6 +223,33 @@ def forget_a_call(record: dict[str, Any]) -> None:
         record["origin"]["program"] = "another"
 
 
+def pretend_a_redaction(record: dict[str, Any]) -> None:
+    """A mark beside a changed value, so that the whole of it cannot be compared as it stands."""
+    if record["type"] == "tool.finished" and record["content"].get("result") == {"units": 42}:
+        record["content"]["result"] = {"units": 43, "x": {"$redacted": "level", "bytes": 3}}
+
+
+def redact_another_value(record: dict[str, Any]) -> None:
+    if record["type"] == "tool.finished" and record["content"].get("result") == {"units": 42}:
+        mark = {"$redacted": "name", "bytes": 2, "hmac": KEYS.active("digest").digest(43)}
+        record["content"]["result"] = {"units": mark}
+
+
+def change_arguments_digest_at_the_end(record: dict[str, Any]) -> None:
+    if record["type"] == "tool.finished":
+        record["content"]["arguments_digest"] = KEYS.active("digest").digest({"sku": "z"})
+
+
+def change_limits(record: dict[str, Any]) -> None:
+    if record["type"] == "program.started":
+        record["data"]["limits"] = {"memory": -1, "time": "x"}
+
+
+def change_seed(record: dict[str, Any]) -> None:
+    if record["type"] == "program.started":
+        record["data"]["seed"] += 1
+
+
 @pytest.mark.parametrize("form", ["jsonl", "db"])
 @pytest.mark.parametrize(
     "change",
@@ -236,6 +263,11 @@ def forget_a_call(record: dict[str, Any]) -> None:
         change_status,
         change_tool,
         forget_a_call,
+        pretend_a_redaction,
+        redact_another_value,
+        change_arguments_digest_at_the_end,
+        change_limits,
+        change_seed,
     ],
 )
 def test_a_log_changed_with_its_chain_recomputed_is_found(
@@ -247,6 +279,74 @@ def test_a_log_changed_with_its_chain_recomputed_is_found(
     rewrite(path, change)
     proof = prove(path)
     assert proof.verdict == "diverged", proof
+
+
+def repeat(path: Path, chosen: Callable[[dict[str, Any]], bool]) -> None:
+    """Writes the records that are chosen a second time, behind the first, and recomputes the chain."""
+    records = read(path)
+    lines: list[bytes] = []
+    previous, moved = "0" * 64, dict[int, int]()
+    for record in [again for one in records for again in ([one, one] if chosen(one) else [one])]:
+        seq = len(lines) + 1
+        moved[record["seq"]] = seq
+        record = {**record, "seq": seq, "prev": previous}
+        if "start" in record:
+            record["start"] = moved[record["start"]]
+        lines.append(canonical(record))
+        previous = leaf_hash(lines[-1]).hex()
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+@pytest.mark.parametrize("type", ["tool.started", "tool.finished", "program.finished"])
+def test_a_second_story_of_one_call_or_program_is_found(
+    tmp_path: Path, type: str, recorded: dict[str, Path]
+) -> None:
+    """What the log says twice it may say differently, and a reader sees the one that was meant for him."""
+    shutil.copytree(recorded["jsonl"], tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "a.jsonl"
+    repeat(path, lambda record: record["type"] == type)
+    assert prove(path).verdict == "diverged"
+
+
+def test_a_changed_message_of_a_failed_call_is_found(tmp_path: Path) -> None:
+    """What a program was told of a failure is as much evidence as a result."""
+    path = tmp_path / "a.jsonl"
+    asyncio.run(record(path, PROGRAMS["a call that fails"], levels="full", signed=False))
+    assert prove(path).verdict == "proven"
+
+    def change(record: dict[str, Any]) -> None:
+        if record["type"] == "tool.finished":
+            record["content"]["message"] = "nothing bad"
+
+    rewrite(path, change)
+    assert prove(path).verdict == "diverged"
+
+
+@tool(allowed_callers=["programmatic"])
+def find_customer(customer: str) -> dict[str, Any]:
+    """A result in which much is redacted."""
+    return {
+        "password": "correct horse",
+        "mail ada@example.org": [{"card": "4111 1111 1111 1111"}, 1.0, None, True],
+        "$redacted": "a member of the tool's own",
+        "name": customer,
+    }
+
+
+def test_a_redacted_log_is_proven_too(tmp_path: Path) -> None:
+    """Each mark is compared by its digest, and everything else as it stands."""
+    path = tmp_path / "a.jsonl"
+
+    async def once() -> None:
+        async with open_log(path, levels="full", journals=True) as log, Sandbox(ahead=1) as sandbox:
+            code = "x = await find_customer(customer='ada')\nprint(x)\nx"
+            await sandbox.run(
+                code, tools=[find_customer], run=RunContext(RUN_ID), recorder=log, caller_id="prog_1"
+            )
+
+    asyncio.run(once())
+    proof = prove(path)
+    assert proof.verdict == "proven", proof
 
 
 def test_a_journal_that_was_changed_or_moved_is_refused(tmp_path: Path) -> None:

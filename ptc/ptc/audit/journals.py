@@ -40,7 +40,7 @@ class Journals:
         """Writes it durably; gives the link for the record: file, SHA-256, bytes, key id."""
         key = self._keys.active("journal")
         nonce = secrets.token_bytes(_NONCE)
-        plain = zlib.compress(canonical(bundle), 1)
+        plain = zlib.compress(_in_order(bundle), 1)
         bound = _bound(self._log_id, run_id, call_id)
         sealed = _MAGIC + key.id.encode() + b"\n" + nonce + AESGCM(key.secret).encrypt(nonce, plain, bound)
         digest = hashlib.sha256(sealed).hexdigest()
@@ -96,6 +96,14 @@ def read(log: Path, log_id: str, run_id: str, call_id: str, link: JsonObject, ke
     bundle = strict_json.loads(text, max_depth=200)
     assert isinstance(bundle, dict)
     return bundle
+
+
+def _in_order(bundle: JsonValue) -> bytes:
+    """With members in their order: a program that prints a result prints them in it."""
+    try:
+        return strict_json.dumps(bundle, max_depth=200).encode()
+    except strict_json.InvalidJson:
+        return canonical(bundle)  # lone surrogates, which only the canonical form writes out
 
 
 def _bound(log_id: str, run_id: str, call_id: str) -> bytes:

@@ -7,6 +7,7 @@ record by record. It never changes the log, and never says `proven` for what it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Literal, TypeAlias
 
 from ptc.audit.errors import AuditCorrupt, AuditError, RecordNotFound
 from ptc.audit.journals import read
-from ptc.audit.keys import Keyring
+from ptc.audit.keys import Key, Keyring
 from ptc.audit.query import SUCCEEDED, Filter, select
 from ptc.audit.reader import Record
+from ptc.audit.showing import shows
 from ptc_sandbox.errors import JournalError, ReplayDiverged, ReplayIncompatible
 from ptc_sandbox.events import CallRequested, Ended
 from ptc_sandbox.execution import Execution
@@ -93,7 +95,8 @@ async def _prove(
         bundle = _bundle(path, program, end, call_id, keys)
         journal = Journal.from_json(bundle["journal"])
         calls = sum(isinstance(entry, CallMade) for entry in journal.entries)
-        _compare_code(program, bundle, keys)
+        _compare_start(program, bundle, journal, keys)
+        _compare_once(program, call_id, found)
         _compare_calls(call_id, found, journal, keys)
         result = await _again(program, bundle, journal, sandbox)
         _compare_end(end, result, keys)
@@ -119,10 +122,45 @@ def _end_of(program: Record, call_id: str, found: list[Record]) -> Record:
         raise _Unprovable(
             "the provider ran this program; only programs of the local sandbox can be run again"
         )
-    for record in _of_type(found, "program.finished"):
-        if record["data"].get("call_id") == call_id and record["seq"] > program["seq"]:
-            return record
-    raise _Unprovable("the log does not hold the program's end: it is indeterminate")
+    ends = [
+        record
+        for record in _while_it_ran(program, call_id, found)
+        if record["type"] == "program.finished" and record["data"].get("call_id") == call_id
+    ]
+    if not ends:
+        raise _Unprovable("the log does not hold the program's end: it is indeterminate")
+    if len(ends) > 1:
+        raise _Parted("the log says twice how the program ended", ends[1])
+    return ends[0]
+
+
+def _while_it_ran(program: Record, call_id: str, found: list[Record]) -> Iterator[Record]:
+    """The records from this start of the program to its next, where a recovered run began it again."""
+    for record in found:
+        if record["seq"] <= program["seq"]:
+            continue
+        if record["type"] == "program.started" and record["data"].get("call_id") == call_id:
+            return
+        yield record
+
+
+def _compare_once(program: Record, call_id: str, found: list[Record]) -> None:
+    """A call has one start and one end, or one refusal: a second one would tell another story."""
+    starts: dict[str, Record] = {}
+    ends: Counter[str] = Counter()
+    for record in _calls_of(call_id, list(_while_it_ran(program, call_id, found))):
+        name = record["identity"]["call"]
+        if record["type"] == "tool.started":
+            if name in starts or ends[name]:
+                raise _Parted(f"the log says twice that {name} started", record)
+            starts[name] = record
+            continue
+        ends[name] += 1
+        if ends[name] > 1:
+            raise _Parted(f"the log says twice how {name} ended", record)
+        start = record.get("start")
+        if name in starts and start is not None and start != starts[name]["seq"]:
+            raise _Parted(f"the end of {name} does not belong to its start", record)
 
 
 def _bundle(path: Path, program: Record, end: Record, call_id: str, keys: Keyring) -> JsonObject:
@@ -134,11 +172,15 @@ def _bundle(path: Path, program: Record, end: Record, call_id: str, keys: Keyrin
     return read(path, program["log"], program["identity"]["run"], call_id, link, keys)
 
 
-def _compare_code(program: Record, bundle: JsonObject, keys: Keyring) -> None:
+def _compare_start(program: Record, bundle: JsonObject, journal: Journal, keys: Keyring) -> None:
+    data = program["data"]
+    if (data.get("seed"), data.get("policy_hash")) != (journal.header.seed, journal.header.policy):
+        raise _Parted("the seed or the policy in the log is not the one that the program ran with", program)
+    if "limits" in bundle and data.get("limits") != bundle["limits"]:
+        raise _Parted("the limits in the log are not those that the program ran under", program)
     if not _fits(program["data"].get("code_digest"), bundle["code"], keys):
         raise _Parted("the program text in the journal is not the one that the log recorded", program)
-    shown = program["data"].get("code")
-    if isinstance(shown, str) and shown != bundle["code"]:
+    if not _shown(program["data"], "code", bundle["code"], keys):
         raise _Parted("the program text in the log is not the one that ran", program)
 
 
@@ -158,6 +200,8 @@ def _compare_calls(call_id: str, found: list[Record], journal: Journal, keys: Ke
             raise _Parted(f"the log says that {name} called another tool than the program did", record)
         if record["type"] in ("tool.started", "tool.denied"):
             _compare_content(record, "arguments", entry.arguments, keys)
+        elif not _fits(record["content"].get("arguments_digest"), entry.arguments, keys):
+            raise _Parted(f"the arguments at the end of {name} are not those of its start", record)
         if record["type"] in ("tool.finished", "tool.denied"):
             answer = answers.pop(name, None)
             if answer is not None:
@@ -179,6 +223,9 @@ def _compare_answer(record: Record, entry: CallAnswered, keys: Keyring) -> None:
         outcome["code"],
     ):
         raise _Parted("the log says that a call failed otherwise than the program was told", record)
+    key = _digest_key(record["content"].get("arguments_digest"), keys)
+    if not shows(record["content"].get("message"), told.get("message"), key):
+        raise _Parted("the log says another message than the program was told", record)
 
 
 def _compare_content(record: Record, name: str, value: JsonValue, keys: Keyring) -> None:
@@ -187,8 +234,7 @@ def _compare_content(record: Record, name: str, value: JsonValue, keys: Keyring)
         raise _Parted(
             f"the {name} in the log of {record['identity']['call']} are not what the program had", record
         )
-    shown = content.get(name)
-    if not _has_redaction(shown) and shown != value:
+    if not _shown(content, name, value, keys):
         raise _Parted(f"the {name} shown in the log of {record['identity']['call']} were changed", record)
 
 
@@ -229,42 +275,46 @@ def _compare_end(end: Record, result: ProgramResult, keys: Keyring) -> None:
     for name, value in (("output", result.output), ("value", result.value)):
         if not _fits(data.get(f"{name}_digest"), value, keys):
             raise _Parted(f"run again, the program's {name} is another than the log says", end)
-        if name in data and not _has_redaction(data[name]) and data[name] != value:
+        if not _shown(data, name, value, keys):
             raise _Parted(f"the {name} shown in the log was changed", end)
+    error, key = result.error, _digest_key(data.get("output_digest"), keys)
+    said: JsonObject = {
+        "wall": error.wall if error else None,
+        "error_type": error.type if error else None,
+        "message": error.message if error else None,
+        "line": error.line if error else None,
+    }
+    for name, value in said.items():
+        if not shows(data.get(name), value, key):
+            raise _Parted(f"run again, the program's {name} is another than the log says", end)
 
 
 def _fits(digest: object, value: JsonValue, keys: Keyring) -> bool:
     """Whether a keyed digest from the log is this value's. Raises _Unprovable without its key."""
+    return _digest_key(digest, keys).digest(value) == digest
+
+
+def _digest_key(digest: object, keys: Keyring) -> Key:
     key_id, _, _ = str(digest).partition(":")
     key = keys.get(key_id)
     if key is None or key.purpose != "digest":
         raise _Unprovable(f"the keyring has no digest key {key_id!r}, with which this log was written")
-    return key.digest(value) == digest
+    return key
 
 
-def _has_redaction(shown: object) -> bool:
-    """Whether a shown value has something left out: then only its digest can be compared."""
-    stack = [shown]
-    while stack:
-        here = stack.pop()
-        if isinstance(here, dict):
-            if (
-                "$redacted" in here
-                or "$quoted" in here
-                or any(str(key).startswith("$redacted ") for key in here)
-            ):
-                return True
-            stack.extend(here.values())
-        elif isinstance(here, list):
-            stack.extend(here)
-    return shown is None
+def _shown(members: Record, name: str, value: JsonValue, keys: Keyring) -> bool:
+    """Whether a record shows this value under a name, and nothing else where it is not redacted."""
+    return name in members and shows(members[name], value, _digest_key(members[f"{name}_digest"], keys))
 
 
 def _limits(recorded: object) -> Limits:
     if not isinstance(recorded, dict):
         return Limits()
     known = {name: value for name, value in recorded.items() if name in Limits.__slots__}
-    return Limits(**known)
+    try:
+        return Limits(**known)
+    except (TypeError, ValueError):
+        raise _Parted("the limits in the log are none that a program can run under") from None
 
 
 def _stubs(stubs: list[JsonValue]) -> list[ToolStub]:
