@@ -306,6 +306,36 @@ def test_columns_that_disagree_with_their_record_are_found(tmp_path: Path) -> No
     assert "columns" in report.findings[0].what
 
 
+def test_an_index_that_hides_records_from_a_search_is_found(tmp_path: Path) -> None:
+    """The rows are all there; a search by run would not find the calls."""
+    path = tmp_path / "a.db"
+    asyncio.run(fill(path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'records_run'").fetchone()
+        db.execute("DROP INDEX records_run")
+        db.execute("CREATE INDEX records_run ON records (run, seq) WHERE run IS NOT NULL AND type > 'z'")
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'records_run'", (sql,))
+    assert check(path).verdict == "tampered"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON records BEGIN DELETE FROM records WHERE seq = new.seq; END",
+        "CREATE VIEW v AS SELECT 1",
+        "DROP INDEX records_run",
+    ],
+)
+def test_a_database_whose_schema_is_not_the_logs_is_tampered(tmp_path: Path, sql: str) -> None:
+    """A trigger may take records away as they come, a view may show others."""
+    path = tmp_path / "a.db"
+    asyncio.run(fill(path))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(sql)
+    assert check(path).verdict == "tampered"
+
+
 def test_another_applications_database_is_refused(tmp_path: Path) -> None:
     """A wrong path must not grow a table in somebody's data."""
     path = tmp_path / "app.db"

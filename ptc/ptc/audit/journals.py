@@ -22,6 +22,7 @@ from ptc.audit.keys import Keyring
 from ptc.audit.values import canonical
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import InvalidJson
 
 _MAGIC: Final = b"ptcj1\n"
 _NONCE: Final = 12
@@ -102,7 +103,7 @@ def _in_order(bundle: JsonValue) -> bytes:
     """With members in their order: a program that prints a result prints them in it."""
     try:
         return strict_json.dumps(bundle, max_depth=200).encode()
-    except strict_json.InvalidJson:
+    except InvalidJson:
         return canonical(bundle)  # lone surrogates, which only the canonical form writes out
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
+from ptc.audit.schema import SCHEMA
 from ptc.audit.store import segments, suffix_kind
 from ptc_tools.command_line import ptc_command
 
@@ -135,6 +136,30 @@ def connect(file: Path) -> sqlite3.Connection:
     db = sqlite3.connect(uri, uri=True, isolation_level=None)
     db.text_factory = bytes
     return db
+
+
+def database_damage(file: Path) -> Iterator[Damage]:
+    """What would lead a search of this database astray: damage, and a schema that is not the log's."""
+    try:
+        with closing(connect(file)) as db:
+            found = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+            ours = {_text(row[3]) for row in found if _text(row[2]) == "records"}
+            foreign = [_text(row[1]) for row in found if _text(row[0]) in ("trigger", "view")]
+            if foreign:
+                yield Damage(
+                    file, f"the database has a trigger or view that is not the log's: {foreign[0]!r:.80}"
+                )
+            if ours != SCHEMA:
+                yield Damage(file, "the table of records or an index of it is not as the log made it")
+            problems = db.execute("PRAGMA integrity_check(1)").fetchall()
+            if [_text(row[0]) for row in problems] != ["ok"]:
+                yield Damage(file, f"the database does not agree with itself: {_text(problems[0][0])!s:.200}")
+    except sqlite3.DatabaseError as error:
+        yield Damage(file, f"the database cannot be read: {error}")
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def json_lines(file: Path, stream: IO[bytes] | None) -> Iterator[Line]:

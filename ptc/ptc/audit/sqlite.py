@@ -17,18 +17,10 @@ from typing import Final
 
 from ptc.audit.errors import AuditCorrupt
 from ptc.audit.lines import Entry
+from ptc.audit.schema import APPLICATION_ID, CREATE
 from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, refuse_to_overwrite, segments, set_aside
 from ptc_tools.command_line import ptc_command
 
-APPLICATION_ID: Final = 0x50544341
-SCHEMA: Final = """
-CREATE TABLE records (
-    seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, type TEXT NOT NULL, run TEXT, tool TEXT, caller TEXT,
-    status TEXT, arguments TEXT, record TEXT NOT NULL
-) STRICT;
-CREATE INDEX records_run ON records (run, seq) WHERE run IS NOT NULL;
-CREATE INDEX records_checkpoint ON records (seq) WHERE type = 'audit.checkpoint';
-"""
 _ROWS: Final = 64
 _BUSY_MS: Final = 5_000
 
@@ -150,7 +142,7 @@ class SqliteStore:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if identity == 0 and tables == 0:
             db.executescript(
-                f"BEGIN;{SCHEMA}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
+                f"BEGIN;{CREATE}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
             )
             self._sync_directory()
         elif identity != APPLICATION_ID:

@@ -20,7 +20,7 @@ from ptc.audit.errors import AuditKeyError
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
 from ptc.audit.merkle import Frontier
 from ptc.audit.notes import Checkpoint, Verifier, origin, parse
-from ptc.audit.reader import Damage, Line, files_of, is_being_written, lines
+from ptc.audit.reader import Damage, Line, database_damage, files_of, is_being_written, lines
 from ptc_tools.call import JsonObject
 
 Verdict: TypeAlias = Literal["intact", "tampered", "incomplete"]
@@ -119,6 +119,10 @@ def _verify(
 ) -> Verification:
     check = _Check(path, [Verifier(key) for key in verifier_keys], verifier_for, anchors)
     check.report.live = is_being_written(path)
+    for file in files_of(path):
+        if file.suffix != ".jsonl":
+            for damage in database_damage(file):
+                check.damaged(damage)
     for line in lines(path):
         if len(check.report.findings) >= MAX_FINDINGS:
             check.report.notes.append("there is more; reading stopped here")
