@@ -15,8 +15,7 @@ from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
 from ptc_tools.middleware import Invocation, Middleware, Next
 from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
-from ptc_tools.release import uncertain
-from ptc_tools.safe_text import describe_exception
+from ptc_tools.release import described, uncertain
 from ptc_tools.strict_json import clone
 
 if TYPE_CHECKING:
@@ -48,9 +47,9 @@ class Onion:
             if task is not None and task.cancelling():
                 await self._abandon(error)
                 raise
-            outcome = _middleware_failed(error)
+            outcome = _middleware_failed(self._invocation, error)
         except Exception as error:  # noqa: BLE001 - the application's code failed, not the host
-            outcome = _middleware_failed(error)
+            outcome = _middleware_failed(self._invocation, error)
         except BaseException as reason:
             await self._abandon(reason)
             raise
@@ -179,5 +178,5 @@ def _bind(layer: Middleware, handler: Next) -> Next:
     return bound
 
 
-def _middleware_failed(error: BaseException) -> Failure:
-    return Failure("tool_error", f"a middleware failed: {describe_exception(error)}", error)
+def _middleware_failed(invocation: Invocation, error: BaseException) -> Failure:
+    return Failure("tool_error", f"a middleware failed: {described(error, invocation)}", error)

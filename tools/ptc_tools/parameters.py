@@ -14,6 +14,7 @@ from typing import Annotated, NotRequired, Required, cast, get_args, get_origin,
 
 import annotated_types
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_json, to_jsonable_python
 from typing_extensions import is_typeddict
@@ -43,13 +44,26 @@ class DesignerField:
 
     annotation: object
     required: bool
+    default: object = None
+
+    @classmethod
+    def of(cls, annotation: object, parameter: inspect.Parameter) -> DesignerField:
+        """As the function declares it."""
+        required = parameter.default is parameter.empty
+        return cls(annotation, required, None if required else parameter.default)
 
     def check(self, value: object) -> object:
         """The value, if it is of the declared type. Raises `ValueError`."""
-        adapter: TypeAdapter[object] = TypeAdapter(
-            cast("type[object]", self.annotation),
-            config=None if _configures_itself(self.annotation) else _ANY_TYPE,
-        )
+        try:
+            adapter: TypeAdapter[object] = TypeAdapter(
+                cast("type[object]", self.annotation),
+                config=None if _configures_itself(self.annotation) else _ANY_TYPE,
+            )
+        except PydanticSchemaGenerationError:
+            bare = _bare(self.annotation)  # a class with a field that pydantic does not know, a Secret say
+            if isinstance(bare, type) and isinstance(value, bare):
+                return value
+            raise ValueError("not of the declared type") from None
         return adapter.validate_python(value, strict=True)
 
 
@@ -211,7 +225,7 @@ def read_parameters(
             context = name
             continue
         if is_designer(annotation):
-            designer[name] = DesignerField(annotation, parameter.default is parameter.empty)
+            designer[name] = DesignerField.of(annotation, parameter)
             continue
         check_untrusted(annotation, name, what)
         _check_metadata(annotation, parameter, what)

@@ -6,22 +6,21 @@ the host or a `Sensitive` mark keeps from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ptc_tools.bounds import cut
+from ptc_tools.bounds import OutOfBounds, cut
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.context import RunContext, idempotency_key
+from ptc_tools.context import idempotency_key
 from ptc_tools.contract import UNBOUNDED, Contract
 from ptc_tools.errors import InvalidJson
-from ptc_tools.markers import REDACTED, sensitive_texts
+from ptc_tools.hidden import scrub, texts_of
+from ptc_tools.markers import sensitive_texts
 from ptc_tools.middleware import Invocation
 from ptc_tools.mutation import is_transport_error
 from ptc_tools.outcome import Empty, Failure, Outcome, Partial, Success, Uncertain
-from ptc_tools.results import Codec, Returned
+from ptc_tools.provenance import Provenance, Source
+from ptc_tools.results import Codec, InvalidResult, Returned
 from ptc_tools.safe_text import describe_exception
-from ptc_tools.secret import Secret
-
-_SHORTEST = 4  # shorter values would blot out ordinary words, and are no secrets
 
 
 def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int) -> Outcome:
@@ -34,17 +33,25 @@ def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int
         else:
             limit = max_bytes if bounds.cuts else min(max_bytes, bounds.bytes or max_bytes)
             returned = codec.encode(value, limit)
+        secrets = _secrets(invocation)
+        if secrets and _holds(
+            returned.value, secrets
+        ):  # whole: a cut could leave a part that is none of them
+            return _invalid(invocation, "the tool's result holds a credential and is withheld", None)
+        if secrets and returned.provenance is not None:
+            returned.provenance = _without(returned.provenance, secrets)
+        if bounds is not UNBOUNDED:
             _bound(returned, contract, invocation.arguments)
         check = invocation.tool.check_result
         fits = check is None or check.is_valid(returned.value)
     except Exception as error:  # noqa: BLE001 - serialising runs the application's code
-        text = str(error) if isinstance(error, ValueError) else describe_exception(error)
+        text = described(error, invocation)
+        if isinstance(error, InvalidResult | OutOfBounds):
+            text = text.partition(": ")[2]
         return _invalid(invocation, f"the tool's result cannot be sent: {text}", error)
     if not fits:
         why = check.explain(returned.value) if check is not None else ""
         return _invalid(invocation, f"the tool's result breaks its output schema: {why}", None)
-    if invocation.run.credentials and _holds_credential(returned.value, invocation.run):
-        return _invalid(invocation, "the tool's result holds a credential and is withheld", None)
     return _success(returned)
 
 
@@ -89,7 +96,7 @@ def _bound(returned: Returned, contract: Contract, arguments: JsonObject) -> Non
 
 def failed(invocation: Invocation, error: BaseException) -> Failure:
     """A tool that raised. A mutation whose connection broke may have happened all the same."""
-    text = _scrubbed(describe_exception(error), invocation)
+    text = described(error, invocation)
     if invocation.tool.contract.mutates and is_transport_error(error):
         return uncertain(invocation, f"the connection broke ({text})", error)
     return Failure("tool_error", f"the tool failed: {text}", error)
@@ -127,47 +134,50 @@ def uncertain(invocation: Invocation, what: str, error: BaseException | None) ->
     return Uncertain("uncertain", message, error, reconciliation=read)
 
 
+def described(error: BaseException, invocation: Invocation) -> str:
+    """An exception for a model: without what this call knows and a model does not."""
+    return describe_exception(error, lambda text: _scrubbed(text, invocation))
+
+
 def _scrubbed(text: str, invocation: Invocation) -> str:
     try:
-        for hidden in _hidden(invocation):
-            if len(hidden) >= _SHORTEST and hidden in text:
-                text = text.replace(hidden, REDACTED)
+        return scrub(text, _hidden(invocation))
     except Exception:  # noqa: BLE001 - a designer's object may do anything when it is looked at
         return "its message is withheld"
-    return text
 
 
 def _hidden(invocation: Invocation) -> Iterator[str]:
     """Every text that this call knows and a model does not."""
     run, tool = invocation.run, invocation.tool
     yield from (secret.reveal() for secret in run.credentials.values())
-    for value in tool.designed.values():
-        yield from _strings(value)
+    for value in tool.kept.values():
+        yield from texts_of(value)
     yield from (value for value in (run.principal, run.tenant) if value)
     yield from run.labels.values()
     yield from sensitive_texts(invocation.arguments, tool.contract.sensitive_parameters)
 
 
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Secret):
-        yield value.reveal()
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _strings(item)
-    elif hasattr(value, "get_secret_value"):
-        yield from _strings(value.get_secret_value())
-    elif hasattr(value, "__dict__"):
-        yield from (item for item in vars(value).values() if isinstance(item, str))
+def _secrets(invocation: Invocation) -> tuple[str, ...]:
+    """What no result holds: the run's credentials, and the secrets among the designer's values."""
+    own = invocation.tool.secrets
+    if not invocation.run.credentials:
+        return own
+    return (*own, *(text for text in (item.reveal() for item in invocation.run.credentials.values()) if text))
 
 
-def _holds_credential(value: JsonValue, run: RunContext) -> bool:
-    credentials = [text for text in (secret.reveal() for secret in run.credentials.values()) if text]
-    return any(credential in text for text in _texts(value) for credential in credentials)
+def _holds(value: JsonValue, secrets: tuple[str, ...]) -> bool:
+    return any(secret in text for text in _texts(value) for secret in secrets)
+
+
+def _without(provenance: Provenance, secrets: tuple[str, ...]) -> Provenance:
+    """The origins without a secret, which would go into the record."""
+    return Provenance(
+        tuple(
+            Source(*(scrub(str(text), secrets) for text in (source.system, source.record, source.version)))
+            for source in provenance.sources
+        ),
+        provenance.classification,
+    )
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ptc_tools.schema import shorten
 
@@ -23,14 +24,18 @@ def safe_text(text: str) -> str:
     return shorten(_CONTROL.sub("", _PATH.sub("<path>", line.strip()[:_LOOKED_AT])), _LIMIT)
 
 
-def describe_exception(error: BaseException) -> str:
-    """`ValueError: the SKU is unknown`. For an operating system's error, what went wrong but not where."""
+def describe_exception(error: BaseException, hide: Callable[[str], str] | None = None) -> str:
+    """`ValueError: the SKU is unknown`. For an operating system's error, what went wrong but not where.
+
+    `hide` takes out what must not be read, before the text is shortened.
+    """
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]  # a task group of one says nothing by itself
     name = type(error).__name__
     try:
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        text = safe_text(str(text))
+        text = str(text)
+        text = safe_text(text if hide is None else hide(text))
     except Exception:  # noqa: BLE001 - a __str__ that fails must not hide the failure it was asked about
         text = ""
     return f"{name}: {text}" if text else name

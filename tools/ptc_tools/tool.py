@@ -21,6 +21,7 @@ from ptc_tools.context import ToolContext
 from ptc_tools.contract import BY_GENERATOR, UNBOUNDED, Approval, Contract, Effects, RiskLevel
 from ptc_tools.docstrings import summary
 from ptc_tools.errors import InvalidSignature, RegistrationError
+from ptc_tools.hidden import secrets_of
 from ptc_tools.integers import with_integers
 from ptc_tools.markers import is_designer
 from ptc_tools.mutation import Idempotency, Reconciliation
@@ -68,7 +69,8 @@ class Tool(Generic[P, R]):
     """A registered tool. Call it like the function it was made from; `run` is for the invoker and tests.
 
     `check_arguments` and `check_result` are compiled validators of the contract's schemas. `designer` maps
-    the parameters that a designer sets to their types; `bound` are those that a `functools.partial` sets.
+    the parameters that a designer sets to their types; `bound` are those that a `functools.partial` sets. `kept`
+    are the values of both, and `secrets` the credentials in them: for the tool alone.
     """
 
     __slots__ = (
@@ -83,6 +85,8 @@ class Tool(Generic[P, R]):
         "contract",
         "designer",
         "function",
+        "kept",
+        "secrets",
         "takes_context",
     )
 
@@ -109,6 +113,7 @@ class Tool(Generic[P, R]):
             self.takes_context, self.designer = parameters.context, parameters.designer
         else:
             self.takes_context, self.designer = _injected(contract, function, what, names)
+        self._keep()
         evidence = contract.idempotency
         if evidence is not None and evidence.source == "protocol" and self.takes_context is None:
             raise RegistrationError(
@@ -161,7 +166,15 @@ class Tool(Generic[P, R]):
         for slot in Tool.__slots__:
             setattr(configured, slot, getattr(self, slot))
         configured._designed = MappingProxyType({**self._designed, **values})
+        configured._keep()
         return configured
+
+    def _keep(self) -> None:
+        """Look for what the designer and a partial set, defaults too, when it is set: not in each call."""
+        kept = {name: field.default for name, field in self.designer.items() if not field.required}
+        kept = {**kept, **bound_values(self.function), **self._designed}
+        self.kept: Mapping[str, object] = MappingProxyType(kept)
+        self.secrets = tuple(text for value in kept.values() for text in secrets_of(value))
 
     @property
     def unset(self) -> tuple[str, ...]:
@@ -385,7 +398,7 @@ def _injected(
                 raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
             context = name
         elif is_designer(hint):
-            designer[name] = DesignerField(hint, parameter.default is parameter.empty)
+            designer[name] = DesignerField.of(hint, parameter)
         else:
             check_untrusted(hint, name, what)
     declared = contract.parameters.get("properties")
