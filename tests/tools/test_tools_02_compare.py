@@ -385,7 +385,7 @@ def test_narrower_means_that_the_old_accepts_whatever_the_new_does(
 
 
 @pytest.mark.soak
-@settings(max_examples=5_000, deadline=None)
+@settings(max_examples=3_000, deadline=None)
 @given(schema_pairs(), MANY_VALUES)
 def test_narrower_holds_for_very_many_pairs(pair: tuple[object, object], values: list[object]) -> None:
     """The same, for longer."""

@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated
 
 import pytest
+from pydantic import AwareDatetime, BaseModel, Field, PastDate
 
-from ptc_tools import Contract, Lock, RegistrationError, compile_declaration, define_tool
+from ptc_tools import Contract, Lock, RegistrationError, compile_declaration, define_tool, tool
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.compare import compare
 
@@ -133,3 +137,60 @@ def test_a_lock_file_shows_the_whole_definition() -> None:
     """Who reviews the diff of a lock file sees what the model will see."""
     text = Lock.of([raw({"x-note": "SAY HELLO"})]).dumps()
     assert "SAY HELLO" in json.dumps(json.loads(text))
+
+
+def paying(kind: object, *, strict: bool = True) -> Contract:
+    async def pay(amount: object) -> int:
+        """Pay."""
+        return 1
+
+    pay.__annotations__["amount"] = kind
+    return tool(pay, effects="write", commitment="pays", strict=strict).contract
+
+
+class Order(BaseModel):
+    amount: Annotated[Decimal, Field(le=10, description="What to pay.")]
+
+
+class LargeOrder(BaseModel):
+    amount: Annotated[Decimal, Field(le=10_000, description="What to pay.")]
+
+
+LargeOrder.__name__ = "Order"
+
+
+class TestLimitsWithoutAKeywordInJsonSchema:
+    @pytest.mark.parametrize("strict", [True, False])
+    @pytest.mark.parametrize(
+        ("limited", "free"),
+        [
+            (Annotated[Decimal, Field(le=10)], Decimal),
+            (Annotated[Decimal, Field(le=10)], Annotated[Decimal, Field(le=1_000_000)]),
+            (Annotated[Decimal, Field(max_digits=3)], Decimal),
+            (Annotated[Decimal, Field(decimal_places=2)], Decimal),
+            (Annotated[Decimal, Field(multiple_of=5)], Decimal),
+            (Annotated[date, Field(le=date(2024, 1, 1))], date),
+            (Annotated[datetime, Field(ge=datetime(2024, 1, 1))], datetime),
+            (Annotated[time, Field(lt=time(12))], time),
+            (Annotated[timedelta, Field(le=timedelta(days=1))], timedelta),
+            (PastDate, date),
+            (AwareDatetime, datetime),
+            (list[Annotated[Decimal, Field(le=10)]], list[Decimal]),
+            (Annotated[Decimal, Field(le=10)] | None, Decimal | None),
+            (Order, LargeOrder),
+        ],
+    )
+    def test_a_pin_sees_that_a_limit_went(self, limited: object, free: object, strict: bool) -> None:
+        """A tool that pays up to ten is another tool than one that pays what it is told to."""
+        old, new = paying(limited, strict=strict), paying(free, strict=strict)
+        assert old.fingerprint() != new.fingerprint()
+        assert old.schema_fingerprint() != new.schema_fingerprint()
+        assert not compare(old, new).covered
+        assert compare(old, paying(limited, strict=strict)).verdict == "identical"
+
+    def test_the_model_is_told_in_words(self) -> None:
+        """The service takes no keyword of ours, and a model cannot keep a limit that it does not know."""
+        wire = json.dumps(paying(Annotated[Decimal, Field(le=10)]).wire())
+        assert "Not more than 10." in wire
+        assert "x-ptc" not in wire
+        assert "What to pay. Not more than 10." in json.dumps(paying(Order).wire())

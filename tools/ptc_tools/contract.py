@@ -17,6 +17,7 @@ from ptc_tools.definition import check_definition
 from ptc_tools.errors import InvalidName, InvalidSchema, RegistrationError
 from ptc_tools.fingerprint import contract_fingerprint, schema_fingerprint
 from ptc_tools.frozen import freeze_object, thaw_object
+from ptc_tools.limits import without_limits
 from ptc_tools.markers import sensitive_paths
 from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
 from ptc_tools.names import check_name, check_namespace, check_program_name
@@ -251,10 +252,10 @@ class Contract:
         wire: JsonObject = {"type": "function", "name": self.name}
         if self.description:
             wire["description"] = self.description
-        wire["parameters"] = thaw_object(self.parameters)
+        wire["parameters"] = without_limits(thaw_object(self.parameters))
         wire["strict"] = self.strict
         if self.output_schema is not None and "programmatic" in self.allowed_callers:
-            output = thaw_object(self.output_schema)
+            output = without_limits(thaw_object(self.output_schema))
             if self.wraps_result:
                 output = in_result(output)
             wire["output_schema"] = with_errors(output) if errors_in_schema else output

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema
+from ptc_tools.limits import LIMITS
 from ptc_tools.schema import walk
 
 FORMATS = frozenset(
@@ -18,7 +19,7 @@ _KEYWORDS = frozenset(
         "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
         "$ref", "$defs", "definitions", "title", "description", "pattern", "format", "minLength", "maxLength",
         "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
-        "$schema", "$id", "$comment",
+        "$schema", "$id", "$comment", LIMITS,
     }
 )  # fmt: skip
 _SAYS_WHAT = ("type", "enum", "const", "anyOf", "$ref")

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema, InvalidSignature
+from ptc_tools.limits import limits_in_words, with_limits
 from ptc_tools.schema import resolve, walk
 from ptc_tools.strict import FORMATS
 from ptc_tools.typeddicts import modern
@@ -77,7 +78,19 @@ class _Generator(GenerateJsonSchema):
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         """A string: a JSON number would pass through binary floating point on the way."""
-        return {"type": "string", "pattern": _DECIMAL}
+        return with_limits({"type": "string", "pattern": _DECIMAL}, schema)
+
+    def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
+        return with_limits(super().date_schema(schema), schema)
+
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
+        return with_limits(super().datetime_schema(schema), schema)
+
+    def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
+        return with_limits(super().time_schema(schema), schema)
+
+    def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
+        return with_limits(super().timedelta_schema(schema), schema)
 
     def field_is_required(
         self,
@@ -112,6 +125,8 @@ def tidy(schema: JsonObject, *, strict: bool) -> None:
             member["properties"] = {}
             if strict:
                 member["required"] = []
+        for sentence in limits_in_words(member):
+            describe(member, sentence)
         if strict:
             _say_in_words(member)
     if strict:
