@@ -31,6 +31,7 @@ from ptc.testing import (
     program,
     reason,
     refuse,
+    run_code,
     say,
 )
 from tests.ptc.loop_fakes import AT_ONCE
@@ -74,13 +75,19 @@ PROGRAMS = st.one_of(
     st.just(program("total = 0\nfor n in (2, 4):\n    total += (await echo(x=n))['x']\ntotal")),
     st.just(program("1 / 0")),
 )
+EITHER = st.builds(lambda numbers: run_code(gather(numbers)), st.lists(SMALL, max_size=3))
+"""A program of the service or one that runs here, as the request has it."""
 TURNS = st.one_of(
+    EITHER.map(lambda part: [part]),
+    st.builds(lambda part, more: [part, *more], EITHER, st.lists(CALLS, min_size=1, max_size=2)),
+    st.builds(lambda parts: [*parts, incomplete()], st.lists(CALLS, min_size=1, max_size=2)),
     st.lists(CALLS, min_size=1, max_size=4),
     st.builds(lambda parts: [reason("hm"), *parts], st.lists(CALLS, min_size=1, max_size=2)),
-    PROGRAMS.map(lambda part: [part]),
-    PROGRAMS.map(lambda part: [reason("think"), part]),
     st.just([commentary("Let me see.")]),
     st.just([item({"type": "item_of_tomorrow", "data": {"a": None}})]),
+)
+HOSTED = st.one_of(
+    TURNS, PROGRAMS.map(lambda part: [part]), PROGRAMS.map(lambda part: [reason("think"), part])
 )
 ENDINGS = st.sampled_from(
     [
@@ -97,8 +104,12 @@ ENDINGS = st.sampled_from(
 
 
 @st.composite
-def scripts(draw: st.DrawFn) -> list[Any]:
-    return [*draw(st.lists(TURNS, max_size=3)), draw(ENDINGS)]
+def scripts(draw: st.DrawFn) -> tuple[Any, Any, list[Any]]:
+    """(where the history lives, where programs run, the turns)."""
+    history = draw(st.sampled_from(["stateless", "previous_response", "conversation"]))
+    programs = draw(st.sampled_from(["hosted", "local"]))
+    turns = draw(st.lists(HOSTED if programs == "hosted" else TURNS, max_size=3))
+    return history, programs, [*turns, draw(ENDINGS)]
 
 
 def normal(items: Any) -> str:
@@ -113,40 +124,81 @@ def normal(items: Any) -> str:
     return re.sub(r'"(?:encrypted_content|fingerprint|id)": "[^"]*"', '"sealed"', text)
 
 
-async def ended(client: Any, driver: str) -> tuple[str, str, tuple[Any, ...]]:
+def ended(driver: str, client: Any, **options: Any) -> tuple[str, str, tuple[Any, ...]]:
     """(how it ended, its words, its transcript)."""
+    run: dict[str, Any] = {}
+    if options["history"] == "conversation":
+        run["conversation_id"] = blocking(client.conversations.create()).id
     runner = ptc.Runner(
-        client=client, model="m", tools=[echo, touch], programs="hosted", max_requests=30, retry=AT_ONCE
+        client=client, model="m", tools=[echo, touch], max_requests=30, retry=AT_ONCE, **options
     )
     try:
-        if driver == "stream":
-            result = await runner.stream("go").finish()
-        else:
-            result = await runner.run("go")
+        match driver:
+            case "stream":
+                result = blocking(streamed(runner, **run))
+            case "async":
+                result = blocking(runner.run("go", **run))
+            case _:
+                result = runner.run_sync("go", **run)
     except ptc.RunError as error:
         return type(error).__name__, "", error.items
     return result.status, result.output_text or str(result.refusal), result.items
 
 
+async def streamed(runner: ptc.Runner, **options: Any) -> Any:
+    return await runner.stream("go", **options).finish()
+
+
+def blocking(work: Any) -> Any:
+    """In the loop in which synchronous runs go on, so that all drivers share a peer and a sandbox."""
+
+    async def wait() -> Any:
+        return await work
+
+    return ptc.sync.run_blocking(wait(), "test")
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[ptc.Sandbox]:
+    box = ptc.Sandbox()
+    blocking(box.__aenter__())
+    yield box
+    blocking(box.__aexit__(None, None, None))
+
+
+def check_script(script: tuple[Any, Any, list[Any]], sandbox: ptc.Sandbox) -> None:
+    history, programs, turns = script
+    endings = []
+    for driver in ("async", "stream", "sync"):
+        peer = in_process(ScriptedModel(*turns))
+        client = blocking(peer.__aenter__())
+        try:
+            RAN.clear()
+            options = {"history": history, "programs": programs, "sandbox": sandbox}
+            endings.append(ended(driver, client, **options))
+            assert all(count == 1 for count in RAN.values())
+        finally:
+            blocking(peer.__aexit__(None, None, None))
+    for kind, _, items in endings:
+        assert kind in ("completed", "refused", "ResponseIncomplete", "ResponseFailed")
+        assert orphans(items) == []
+    first, *others = ((kind, words, normal(items)) for kind, words, items in endings)
+    assert others == [first, first]
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(scripts())
-def test_every_script_ends_the_same_in_every_driver(turns: list[Any]) -> None:
-    """No 400, no unanswered call, no call run twice, and one history, streamed or not."""
+@given(script=scripts())
+def test_every_script_ends_the_same_in_every_driver(script: Any, sandbox: ptc.Sandbox) -> None:
+    """No 400, no unanswered call, no call run twice, and one history, wherever history and programs are."""
+    check_script(script, sandbox)
 
-    async def all_drivers() -> None:
-        endings = []
-        for driver in ("async", "stream"):
-            async with in_process(ScriptedModel(*turns)) as client:
-                RAN.clear()
-                endings.append(await ended(client, driver))
-                assert all(count == 1 for count in RAN.values())
-        for kind, _, items in endings:
-            assert kind in ("completed", "refused", "ResponseIncomplete", "ResponseFailed")
-            assert orphans(items) == []
-        first, second = ((kind, words, normal(items)) for kind, words, items in endings)
-        assert first == second
 
-    asyncio.run(all_drivers())
+@pytest.mark.soak
+@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(script=scripts())
+def test_very_many_scripts_end_the_same_in_every_driver(script: Any, sandbox: ptc.Sandbox) -> None:
+    """The same with more of them."""
+    check_script(script, sandbox)
 
 
 @pytest.fixture(scope="module")
@@ -247,8 +299,6 @@ async def test_429_is_always_survived(peer: Peer) -> None:
 
 async def test_hosted_and_local_programs_give_the_same_answer() -> None:
     """One script, one question, wherever the program runs."""
-    from ptc.testing import run_code
-
     script = ScriptedModel(run_code("a = await echo(x=4)\na['x']"), say("done"))
     for programs in ("hosted", "local", "auto"):
         async with in_process(script) as client:
@@ -260,7 +310,6 @@ async def test_hosted_and_local_programs_give_the_same_answer() -> None:
 async def test_auto_falls_back_on_a_deployment_without_programs() -> None:
     """The peer's own refusal is understood."""
     from ptc.gateway.peer import Settings
-    from ptc.testing import run_code
 
     script = ScriptedModel(run_code("a = await echo(x=4)\na['x']"), say("done"))
     async with in_process(script, settings=Settings(programs=False)) as client:
