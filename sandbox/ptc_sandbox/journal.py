@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from ptc_sandbox.errors import JournalError, JournalForged, ReplayIncompatible
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.outcome import Outcome, Success
+from ptc_tools.outcome import Outcome, Success, Uncertain
 
 VERSION = 1
 _DEPTH = 128
@@ -32,7 +32,7 @@ _MACHINE = platform.machine()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the program was told: a result, or an error by status, code and message."""
+    """What the program was told: a result, or an error by status, code and message (and which read tells)."""
 
     ok: bool
     value: JsonValue
@@ -41,7 +41,10 @@ class Answer:
     def of(cls, outcome: Outcome) -> Answer:
         if isinstance(outcome, Success):
             return cls(True, outcome.value)
-        return cls(False, {"status": outcome.status, "code": outcome.code, "message": outcome.message})
+        error: JsonObject = {"status": outcome.status, "code": outcome.code, "message": outcome.message}
+        if isinstance(outcome, Uncertain) and outcome.reconciliation is not None:
+            error["reconciliation"] = outcome.reconciliation
+        return cls(False, error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,13 @@ class ToolTimeout(ToolError, TimeoutError):
 
 
 class ToolUncertain(ToolError):
-    """A change that may have been made: find out before trying again."""
+    """A change that may have been made: find out before trying again.
+
+    `reconciliation` is the read that tells, `{"tool", "arguments"}`, or None if the tool has none.
+    """
 
     code = "uncertain"
+    reconciliation: dict[str, Any] | None = None
 
 
 ERRORS = (ToolError, ToolDenied, ToolTimeout, ToolUncertain)
@@ -48,7 +52,7 @@ for _kind in ERRORS:
 
 
 def make_error(answer: dict[str, Any]) -> ToolError:
-    """The exception for an answer that is not a result: `{"status", "code", "message"}`."""
+    """The exception for an answer that is not a result: `{"status", "code", "message"}`, perhaps `"reconciliation"`."""
     kind = (
         ToolDenied
         if answer["status"] == "denied"
@@ -60,6 +64,8 @@ def make_error(answer: dict[str, Any]) -> ToolError:
     )
     error = kind(answer["message"])
     error.code = answer["code"]
+    if isinstance(error, ToolUncertain):
+        error.reconciliation = answer.get("reconciliation")
     return error
 
 
