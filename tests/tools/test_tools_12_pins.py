@@ -194,3 +194,12 @@ class TestLimitsWithoutAKeywordInJsonSchema:
         assert "Not more than 10." in wire
         assert "x-ptc" not in wire
         assert "What to pay. Not more than 10." in json.dumps(paying(Order).wire())
+
+    def test_a_default_does_not_hide_a_limit(self) -> None:
+        """Words of the parameter, its limit and its default stand side by side."""
+
+        @tool(effects="write", commitment="pays", strict=False)
+        async def pay(amount: Annotated[Decimal, Field(le=10, description="What.")] = Decimal(3)) -> int:
+            return 1
+
+        assert 'What. Not more than 10. Default: \\"3\\".' in json.dumps(pay.contract.wire())

@@ -334,14 +334,12 @@ def _described(schema: JsonObject, words: str | None, parameter: inspect.Paramet
     """The schema with a parameter's description, to which its default is added."""
     sentences = [words] if words else []
     own = schema.get("description")
-    if not words and isinstance(own, str):
-        sentences.append(own)
+    if isinstance(own, str) and own != words:
+        sentences.append(own)  # what there is no keyword for: a format, a limit of a date
     if parameter.default is not parameter.empty and parameter.default is not None:
         shown = _shown(parameter.default)
         if shown is not None:
             sentences.append(f"Default: {shown}.")
-    elif words and isinstance(own, str) and own != words:
-        sentences.append(own)  # what strict mode has no keyword for: a format, say
     if not sentences or sentences == [own]:
         return schema
     if "$ref" in schema:
