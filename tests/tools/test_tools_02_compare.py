@@ -489,8 +489,8 @@ class TestLock:
         assert (change.state, change.breaks) == (state, True)
         with pytest.raises(LockError, match="accept"):
             lock.renewed([grown])
-        with pytest.raises(LockError):
-            lock.renewed([grown], accept=["other"])
+        with pytest.raises(LockError, match="other"):
+            lock.renewed([grown], accept=["t", "other"])
         assert lock.renewed([grown], accept=["t"]).check([grown]) == []
 
     def test_a_tool_that_is_gone_breaks_the_check_and_a_new_one_is_shown(self) -> None:
@@ -512,3 +512,20 @@ class TestLock:
         text = Lock.of([contract()]).dumps()
         with pytest.raises(LockError, match="by hand"):
             Lock.loads(text.replace('"medium"', '"high"'))
+
+    def test_a_pin_that_was_taken_out_or_whose_shape_was_changed_is_refused(self) -> None:
+        """An entry that is gone would make the tool a new one, which no check fails for."""
+        data = json.loads(Lock.of([contract(), contract(name="u")]).dumps())
+        without = {**data, "tools": {"t": data["tools"]["t"]}}
+        reshaped = json.loads(json.dumps(data))
+        reshaped["tools"]["t"]["schema_fingerprint"] = data["toolset"]
+        for edited in (without, {**data, "tools": {}}, {**data, "toolset": "sha256:0"}, reshaped):
+            with pytest.raises(LockError, match="by hand"):
+                Lock.loads(json.dumps(edited))
+
+    def test_a_pin_is_not_dropped_without_an_explicit_act(self) -> None:
+        """Locking some of the tools and then all of them would move the other pins unseen."""
+        lock = Lock.of([contract(), contract(name="u")])
+        with pytest.raises(LockError, match=r"u \(removed\)"):
+            lock.renewed([contract()])
+        assert set(lock.renewed([contract()], accept=["u"]).pins) == {"t"}

@@ -76,11 +76,16 @@ class Lock:
             pins = {}
             for name, entry in cast("dict[str, JsonObject]", data["tools"]).items():
                 contract = Contract.from_json(cast("JsonObject", entry["contract"]))
-                if contract.qualified_name != name or contract.fingerprint() != entry["fingerprint"]:
+                found = (contract.qualified_name, contract.fingerprint(), contract.schema_fingerprint())
+                if found != (name, entry["fingerprint"], entry["schema_fingerprint"]):
                     raise LockError(
                         f"the pin of {name!r} was changed by hand: its fingerprint does not match"
                     )
                 pins[name] = contract
+            if toolset_fingerprint(pins.values()) != data["toolset"]:
+                raise LockError(
+                    "pins were added or taken out by hand: the toolset's fingerprint does not match"
+                )
         except LockError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -113,14 +118,17 @@ class Lock:
         return changes
 
     def renewed(self, contracts: Iterable[Contract], *, accept: Collection[str] = ()) -> Lock:
-        """A lock of the tools at hand. Raises `LockError` for one that grew and is not in `accept`.
+        """A lock of the tools at hand. Raises `LockError` for one that grew or is gone and is not in `accept`.
 
-        A tool that is gone loses its pin: it comes back as a new one, which somebody looks at.
+        A tool that is gone loses its pin only when that is accepted: locking some of the tools, and then all
+        of them, would move every other pin unseen. Also raises for a name in `accept` that no tool has.
         """
         listed = list(contracts)
-        refused = [change for change in self.check(listed) if change.breaks and change.state != "removed"]
-        refused = [change for change in refused if change.tool not in accept]
+        known = {*self.pins, *(contract.qualified_name for contract in listed)}
+        if strangers := sorted(set(accept) - known):
+            raise LockError(f"nothing to accept: no tool and no pin is called {', '.join(strangers)}")
+        refused = [change for change in self.check(listed) if change.breaks and change.tool not in accept]
         if refused:
             names = ", ".join(f"{change.tool} ({change.state})" for change in refused)
-            raise LockError(f"not moved to more than was pinned: {names}; accept each by name")
+            raise LockError(f"not moved from what was pinned: {names}; accept each by name")
         return Lock.of(listed)

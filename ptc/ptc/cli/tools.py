@@ -75,10 +75,12 @@ def lock_tools(
     lock: LockPath = Path(LOCK_FILE),
     accept: Annotated[
         list[str] | None,
-        typer.Option("--accept", metavar="TOOL", help="Move the pin of this tool although it grew."),
+        typer.Option(
+            "--accept", metavar="TOOL", help="Move or drop the pin of this tool although it grew or is gone."
+        ),
     ] = None,
 ) -> None:
-    """Pin the tools' contracts. A tool that grew since it was pinned must be accepted by name.
+    """Pin the tools' contracts. A tool that grew since it was pinned, or is gone, must be accepted by name.
 
     Use it when you have reviewed the tools, and commit the file that it writes.
 
