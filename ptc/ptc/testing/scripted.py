@@ -156,7 +156,11 @@ def run_code(code: str, *, tool: str = CODE_TOOL) -> Callable[[ModelRequest], Pa
 
 
 def item(value: Mapping[str, JsonValue]) -> SendItem:
-    """Any item, as it is: `item({"type": "from_the_future", "text": "…"})`."""
+    """Any item, as it is: `item({"type": "from_the_future", "text": "…"})`.
+
+    One of a type that the API does not have gets no `id` here: the peer gives it one by which it knows the
+    item when it comes back, and refuses any other item of such a type.
+    """
     return SendItem(value)
 
 
