@@ -347,6 +347,60 @@ def test_another_applications_database_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == before or "records" not in str(before)
 
 
+async def test_an_anchor_that_matches_nothing_leaves_the_log_incomplete(log: Path, tmp_path: Path) -> None:
+    """Who asks for an anchor must not be told that all is well by the lack of one."""
+    await fill(tmp_path / "other.jsonl", anchors=[FileAnchor(tmp_path / "others.txt")])
+    assert check(log, tmp_path / "others.txt").verdict == "incomplete"
+
+
+def test_a_keyring_without_the_logs_key_is_not_tampering(log: Path) -> None:
+    """An auditor on another machine has another keyring: that says something of him, not of the log."""
+    from ptc.audit.keys import Keyring
+
+    other = Keyring.generate().active("signing")
+    report = verify(log, verifier_for=lambda log_id: [verifier_key(log_id, other)])
+    assert report.verdict == "incomplete"
+    assert "the keyring has" in report.findings[0].what
+
+
+@pytest.mark.parametrize("trusted", ["key", "anchor"])
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_rewrite_behind_a_missing_first_file_is_tampered(
+    tmp_path: Path, form: str, trusted: str
+) -> None:
+    """Taking the oldest file away must not switch off signatures and anchors for the rest."""
+    path = tmp_path / f"a.{form}"
+    anchor = tmp_path / "anchor.txt"
+    await fill(path, 60, rotate=Rotation(bytes=8000), anchors=[FileAnchor(anchor)])
+    files = segments(path)
+    assert len(files) > 2
+    key = verifier_key(json.loads(raw_lines(files[0])[0])["log"], KEYS.active("signing"))
+    files[0].unlink()
+
+    def look() -> Verification:
+        return (
+            verify(path, verifier_keys=[key])
+            if trusted == "key"
+            else verify(path, anchors=read_notes(anchor))
+        )
+
+    report = look()
+    assert report.verdict == "incomplete"
+    assert (report.signed_to if trusted == "key" else report.anchored_to) == (report.last_seq or 0) - 1
+    previous = None
+    for file in files[1:]:
+        lines = []
+        seqs = []
+        for line in raw_lines(file):
+            record = json.loads(line.replace(b'"duration_us":1040', b'"duration_us":9'))
+            record["prev"] = previous or record["prev"]
+            lines.append(canonical(record))
+            seqs.append(record["seq"])
+            previous = leaf_hash(lines[-1]).hex()
+        rewrite(file, lines, seqs)
+    assert look().verdict == "tampered"
+
+
 def test_verifying_nothing_says_so(tmp_path: Path) -> None:
     with pytest.raises(RecordNotFound, match="no audit log"):
         verify(tmp_path / "none.jsonl")

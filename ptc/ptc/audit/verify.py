@@ -18,7 +18,7 @@ from pydantic_core import from_json
 from ptc.audit.columns import call_of, columns_agree
 from ptc.audit.errors import AuditKeyError
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
-from ptc.audit.merkle import Frontier
+from ptc.audit.merkle import Frontier, root
 from ptc.audit.notes import Checkpoint, Verifier, origin, parse
 from ptc.audit.reader import Damage, Line, database_damage, files_of, is_being_written, lines
 from ptc_tools.call import JsonObject
@@ -160,6 +160,10 @@ class _Check:
         self._signed_at = 0
         self._most_unsigned = _DEFAULT_INTERVAL + _INLINE_SLACK
         self._said_unsigned = False
+        self._torn = False
+        self._begins_late = False
+        self._asked_for = self._given
+        self._other_keys = False
         self._last: dict[str, Any] = {}
         self._before_last_type = ""
         self._latest = 0
@@ -217,6 +221,7 @@ class _Check:
         if self.report.live:
             self.report.notes.append("the last record is being written just now")
             return
+        self._torn = True
         self._find("incomplete", f"the last write is torn: {len(line.data)} bytes of a record", line)
 
     def end(self) -> None:
@@ -230,7 +235,7 @@ class _Check:
         ended = last == "audit.closed" or (
             last == "audit.checkpoint" and self._before_last_type == "audit.closed"
         )
-        if ended:
+        if ended and not self._torn:
             self._sealed()
         if not ended and report.live:
             report.notes.append("the log is open: its writer is at work")
@@ -283,6 +288,7 @@ class _Check:
                 seq,
             )
         self._frontier = None
+        self._begins_late = False
 
     def _first(self, line: Line, record: dict[str, Any]) -> None:
         seq = record["seq"]
@@ -296,6 +302,7 @@ class _Check:
         if isinstance(seq, int) and seq > 1 and record["type"] in ("audit.rotated", "audit.opened"):
             self._find("incomplete", f"the files with records 1 to {seq - 1} are not here", line, seq)
             self._frontier = None
+            self._begins_late = True
         else:
             self._find(
                 "tampered",
@@ -371,11 +378,16 @@ class _Check:
             self._find("tampered", "the records before it do not have the root that was signed", line, seq)
             return
         signed = self._signed(text, data.get("signing_key"))
+        if signed is False and self._is_of_another_ring(text, data.get("signing_key")):
+            self._say_other_keys(line, seq, str(data["signing_key"]))
+            return
         if signed is False:
             self._find("tampered", "its checkpoint is not signed with the verifier key", line, seq)
             return
         if signed:
             self._signed_at = seq
+        if self._frontier is None and self._begins_late:
+            self._pick_up(line, seq, head, data.get("frontier"), bool(signed))
         if signed and self._frontier is not None:
             self.report.signed_to = head.size
             self.report.signed_by = "given" if self._given else "named by the log"
@@ -390,6 +402,48 @@ class _Check:
             return Verifier(named).check(note) is not None
         except AuditKeyError:
             return False
+
+    def _is_of_another_ring(self, note: str, named: object) -> bool:
+        """Whether the log was signed all along with a key that the keyring just does not have."""
+        if self._asked_for or self._signed_at or not isinstance(named, str):
+            return False
+        try:
+            return Verifier(named).check(note) is not None
+        except AuditKeyError:
+            return False
+
+    def _say_other_keys(self, line: Line, seq: int, named: str) -> None:
+        if not self._other_keys:
+            has = ", ".join(verifier.text for verifier in self._verifiers) or "none"
+            what = f"its checkpoints name the key {named} and the keyring has {has}: no signature was checked"
+            self._find("incomplete", what, line, seq)
+        self._other_keys = True
+        self._signed_at = (
+            seq  # by the key that is named: that they come in intervals can be said all the same
+        )
+
+    def _pick_up(self, line: Line, seq: int, head: Checkpoint, roots: object, signed: bool) -> None:
+        """Where the first files are not here, the tree is taken from a checkpoint that somebody vouches for.
+
+        Its last subtree is compared where its records are here; the chain ties the ones before to them, and
+        the next checkpoint covers this one.
+        """
+        anchored = self._anchors.pop(head.size, [])
+        if any(anchor.root != head.root for anchor in anchored):
+            self._find("tampered", "an anchor saw other records up to here: the log was rewritten", line, seq)
+            return
+        if not signed and not anchored:
+            return
+        frontier = Frontier(head.size, [bytes.fromhex(str(node)) for node in _as_list(roots)])
+        last = head.size & -head.size
+        if frontier.root() != head.root or (
+            last <= len(self._leaves) and root(self._leaves[-last:]) != frontier.roots[-1]
+        ):
+            self._find("tampered", "the records before it do not have the root that was signed", line, seq)
+            return
+        self._frontier, self._leaves, self._begins_late = frontier, [], False
+        if anchored:
+            self.report.anchored_to = head.size
 
     def _root(self) -> bytes:
         assert self._frontier is not None
@@ -410,18 +464,22 @@ class _Check:
         self._anchors.setdefault(head.size, []).append(head)
 
     def _anchored(self, line: Line, seq: int) -> None:
-        heads = self._anchors.pop(seq)
         if self._frontier is None:
             return
-        root = self._root()
-        if all(head.root == root for head in heads):
+        heads = self._anchors.pop(seq)
+        now = self._root()
+        if all(head.root == now for head in heads):
             self.report.anchored_to = seq
         else:
             self._find("tampered", "an anchor saw other records up to here: the log was rewritten", line, seq)
 
     def _unreached_anchors(self) -> None:
-        if self._anchor_notes and not self.report.anchors_read:
-            self.report.notes.append("no checkpoint of this log is among the anchored ones")
+        report = self.report
+        if self._anchor_notes and report.anchored_to is None and report.verdict != "tampered":
+            what = "the anchored checkpoints cannot be compared: the records that they cover are not here"
+            if not report.anchors_read:
+                what = "no checkpoint of this log is among the anchored ones: they show nothing"
+            self._add(Finding("incomplete", what, report.path, 0))
         beyond = max(self._anchors, default=0)
         if beyond > self._seq:
             what = f"an anchor saw {beyond} records and the log has {self._seq}: its end was cut off"
@@ -434,3 +492,9 @@ class _Check:
 
     def _add(self, finding: Finding) -> None:
         self.report.findings.append(finding)
+
+
+def _as_list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError("a frontier is a list")
+    return value

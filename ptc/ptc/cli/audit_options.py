@@ -50,9 +50,12 @@ def read_anchors(files: list[Path] | None) -> list[str]:
     from ptc.audit.errors import RecordNotFound
 
     try:
-        return [note for file in files or () for note in read_notes(file)]
+        notes = [note for file in files or () for note in read_notes(file)]
     except OSError as error:
         raise RecordNotFound(f"the anchor {error.filename} cannot be read: {error.strerror}") from None
+    if files and not notes:
+        raise RecordNotFound(f"there is no anchored checkpoint in {', '.join(map(str, files))}")
+    return notes
 
 
 def time_of(text: str | None) -> int | None:
