@@ -159,6 +159,18 @@ class LargeOrder(BaseModel):
 LargeOrder.__name__ = "Order"
 
 
+def test_a_contract_does_not_depend_on_which_tool_was_registered_first() -> None:
+    """Le(1) and Le(1.0) are equal to a cache; a lock file would show whichever came first."""
+    for first, second in ((101, 101.0), (102.0, 102)):
+        paying(Annotated[float, Field(le=first)])
+        text = json.dumps(paying(Annotated[float, Field(le=second)]).to_json())
+        assert f'"maximum": {second}}}' in text or f'"maximum": {second},' in text
+        assert (
+            paying(Annotated[float, Field(le=first)]).fingerprint()
+            == paying(Annotated[float, Field(le=second)]).fingerprint()
+        )
+
+
 class TestLimitsWithoutAKeywordInJsonSchema:
     @pytest.mark.parametrize("strict", [True, False])
     @pytest.mark.parametrize(

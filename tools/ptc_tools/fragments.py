@@ -153,20 +153,21 @@ def _key(annotation: object) -> Hashable | None:
 
 
 def _metadata_key(item: object) -> Hashable | None:
+    """Le(1) and Le(1.0) are equal and hash alike, yet are written differently: hence their texts."""
     if isinstance(item, FieldInfo):
         given = _given(item)
         constraints = [_metadata_key(part) for part in item.metadata]
         if given is None or None in constraints or not _hashes(values := tuple(sorted(given.items()))):
             return None
-        return (FieldInfo, values, *constraints)
+        return (FieldInfo, values, repr(values), *constraints)
     if not _hashes(item):
         return None
     # Pydantic keeps a pattern in an object that is equal to itself alone.
     general = vars(item) if type(item).__name__ == "PydanticGeneralMetadata" else None
     if general is not None:
         pairs = tuple(sorted(general.items()))
-        return (type(item), pairs) if _hashes(pairs) else None
-    return (type(item), item)
+        return (type(item), pairs, repr(pairs)) if _hashes(pairs) else None
+    return (type(item), item, repr(item))
 
 
 def _hashes(item: object) -> bool:
