@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, get_args, get_origin
 
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.schema import escape, resolve
+from ptc_tools.schema import escape, resolve, walk
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
@@ -72,8 +72,12 @@ def sensitive_paths(schema: JsonObject) -> tuple[str, ...]:
 
 
 def take_sensitive(schema: JsonObject) -> tuple[str, ...]:
-    """`sensitive_paths` of a generated schema, from which the marks are removed."""
+    """`sensitive_paths` of a generated schema, from which the marks are removed, and defaults under them."""
     paths = sensitive_paths(schema)
+    if paths:
+        for _, member in list(walk(schema)):
+            if "default" in member and next(_marked(member, schema, "", ()), None) is not None:
+                del member["default"]
     _unmark(schema)
     return paths
 
@@ -191,7 +195,7 @@ def _redacted(value: JsonValue, steps: list[str]) -> JsonValue:
 
 
 def sensitive_texts(value: JsonValue, paths: tuple[str, ...]) -> Iterator[str]:
-    """The strings in the places that `paths` name: what an error message must not repeat."""
+    """The texts and numbers in the places that `paths` name: what an error message must not repeat."""
     for path in paths:
         yield from _texts(value, _steps(path))
 
@@ -200,6 +204,8 @@ def _texts(value: JsonValue, steps: list[str]) -> Iterator[str]:
     if not steps:
         if isinstance(value, str):
             yield value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(value)
         elif isinstance(value, dict | list):
             for item in value.values() if isinstance(value, dict) else value:
                 yield from _texts(item, [])

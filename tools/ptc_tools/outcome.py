@@ -11,7 +11,7 @@ Cancelled     the call was given up before its result was released
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ptc_tools.call import JsonObject, JsonValue
@@ -84,7 +84,7 @@ class Failure:
 
     code: FailureCode
     message: str
-    exception: BaseException | None = None
+    exception: BaseException | None = field(default=None, repr=False)
     status: Literal["failure", "uncertain"] = "failure"
 
 

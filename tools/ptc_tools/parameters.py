@@ -23,8 +23,9 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.docstrings import parameter_descriptions
 from ptc_tools.errors import InvalidSignature
 from ptc_tools.fragments import assembled, fragment, words_of
+from ptc_tools.hidden import scrub
 from ptc_tools.integers import with_integers_at
-from ptc_tools.markers import SensitiveMark, is_designer
+from ptc_tools.markers import SensitiveMark, is_designer, sensitive_texts
 from ptc_tools.schema import escape, shorten
 from ptc_tools.strict_json import dumps
 from ptc_tools.trust import check_untrusted, is_context
@@ -121,7 +122,7 @@ class Parameters:
         try:
             decoded = decode(arguments)
         except ValidationError as error:
-            decoded = _decoded_with_integers(decode, arguments, error)
+            decoded = _decoded_with_integers(decode, arguments, error, self.sensitive)
         for name in self._null_means_default:
             if decoded.get(name, ...) is None:
                 del decoded[name]
@@ -138,25 +139,29 @@ class Parameters:
 
 
 def _decoded_with_integers(
-    decode: Callable[[JsonObject], dict[str, object]], arguments: JsonObject, error: ValidationError
+    decode: Callable[[JsonObject], dict[str, object]],
+    arguments: JsonObject,
+    error: ValidationError,
+    sensitive: tuple[str, ...],
 ) -> dict[str, object]:
     """What JSON Schema took for an integer, as 1.0, was refused by pydantic: once more, with an int there."""
     details = error.errors(include_url=False, include_context=False, include_input=False)
     changed = with_integers_at(arguments, [detail["loc"] for detail in details])
+    hidden = tuple(sensitive_texts(arguments, sensitive))
     if changed is arguments:
-        raise InvalidArguments(explain(error)) from None
+        raise InvalidArguments(explain(error, hidden)) from None
     try:
         return decode(changed)
     except ValidationError as again:
-        raise InvalidArguments(explain(again)) from None
+        raise InvalidArguments(explain(again, hidden)) from None
 
 
-def explain(error: ValidationError) -> str:
-    """A pydantic error in one line, without the values."""
+def explain(error: ValidationError, hidden: tuple[str, ...] = ()) -> str:
+    """A pydantic error in one line, without the values, and without `hidden` ones that a validator quotes."""
     found = []
     for detail in error.errors(include_url=False, include_context=False, include_input=False)[:3]:
-        where = ".".join(str(step) for step in detail["loc"]) or "the value itself"
-        found.append(f"{where[:100]}: {detail['msg']}")
+        where = scrub(".".join(str(step) for step in detail["loc"]) or "the value itself", hidden)
+        found.append(f"{where[:100]}: {scrub(detail['msg'], hidden)}")
     return shorten("; ".join(found))
 
 
@@ -245,7 +250,9 @@ def read_parameters(
                     "null from absent: use the default None, or choose strict=False"
                 )
             fields[name] = NotRequired[annotation]
-        properties[name] = _described(schema, words_of(hints[name]) or words.get(name), parameter)
+        properties[name] = _described(
+            schema, words_of(hints[name]) or words.get(name), parameter, show_default=not part.sensitive
+        )
         definitions.append((name, part.definitions))
         sensitive += [f"/{escape(name)}{path}" for path in part.sensitive]
     found, shared = assembled(properties, definitions)
@@ -330,13 +337,15 @@ def _or_null(schema: JsonObject) -> JsonObject:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _described(schema: JsonObject, words: str | None, parameter: inspect.Parameter) -> JsonObject:
+def _described(
+    schema: JsonObject, words: str | None, parameter: inspect.Parameter, *, show_default: bool
+) -> JsonObject:
     """The schema with a parameter's description, to which its default is added."""
     sentences = [words] if words else []
     own = schema.get("description")
     if isinstance(own, str) and own != words:
         sentences.append(own)  # what there is no keyword for: a format, a limit of a date
-    if parameter.default is not parameter.empty and parameter.default is not None:
+    if show_default and parameter.default is not parameter.empty and parameter.default is not None:
         shown = _shown(parameter.default)
         if shown is not None:
             sentences.append(f"Default: {shown}.")

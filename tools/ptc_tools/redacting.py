@@ -14,9 +14,10 @@ from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.errors import InvalidJson
-from ptc_tools.markers import redact
-from ptc_tools.outcome import Denied, Outcome, Success
+from ptc_tools.markers import REDACTED, redact
+from ptc_tools.outcome import Denied, Outcome, Partial, Success, Uncertain
 from ptc_tools.record import Recorder
+from ptc_tools.schema import escape
 from ptc_tools.strict_json import dumps, loads
 
 
@@ -64,7 +65,25 @@ def redacted_call(call: Call, contract: Contract) -> Call:
 
 
 def redacted_outcome(outcome: Outcome, contract: Contract) -> Outcome:
-    """The outcome without sensitive parts of its result."""
+    """The outcome without sensitive parts of its result, or of the arguments of its reconciliation read."""
+    if isinstance(outcome, Uncertain) and outcome.reconciliation is not None:
+        return replace(outcome, reconciliation=_redacted_read(outcome.reconciliation, contract))
+    if isinstance(outcome, Partial) and contract.sensitive_parameters and outcome.continuation is not None:
+        shown = redact(outcome.continuation, contract.sensitive_parameters)
+        outcome = replace(outcome, continuation=cast("JsonObject", shown))
     if isinstance(outcome, Success) and contract.sensitive_results:
         return replace(outcome, value=redact(outcome.value, contract.sensitive_results))
     return outcome
+
+
+def _redacted_read(read: JsonObject, contract: Contract) -> JsonObject:
+    """What the read gets from a parameter that is sensitive, or that holds something sensitive, is hidden."""
+    declared, given = contract.reconciliation, read.get("arguments")
+    if declared is None or not isinstance(given, dict):
+        return read
+    hidden = {path.split("/")[1] for path in contract.sensitive_parameters if path}
+    shown: JsonObject = {
+        name: REDACTED if escape(declared.arguments.get(name, "")) in hidden else value
+        for name, value in given.items()
+    }
+    return {**read, "arguments": shown}

@@ -28,6 +28,7 @@ from ptc_tools.mutation import Idempotency, Reconciliation
 from ptc_tools.parameters import DesignerField, Parameters, bound_values, name_of, read_parameters, type_hints
 from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
+from ptc_tools.strict_json import dumps
 from ptc_tools.threads import run_in_thread
 from ptc_tools.trust import check_untrusted, is_context
 from ptc_tools.written import TYPED_FORMATS
@@ -273,11 +274,18 @@ def _typed_tool(function: Callable[P, R], names: _Locals, options: ToolOptions) 
         strict=strict,
         defer_loading=options.get("defer_loading", False),
         sensitive_parameters=parameters.sensitive,
-        sensitive_results=codec.sensitive,
+        sensitive_results=_sensitive_results(codec, parameters, output),
         checked=BY_GENERATOR if own_output is None else None,
         **_declared(options),
     )
     return Tool(contract, function, parameters=parameters, codec=codec)
+
+
+def _sensitive_results(codec: Codec, parameters: Parameters, output: JsonObject | None) -> tuple[str, ...]:
+    """The marks of the return annotation, and of arguments that a partial result says to go on with."""
+    if not parameters.sensitive or output is None or '"continuation"' not in dumps(output):
+        return codec.sensitive
+    return (*codec.sensitive, *(f"/continuation{path}" for path in parameters.sensitive))
 
 
 def define_tool(

@@ -1,0 +1,112 @@
+"""A sensitive value is in no message, no record and no schema, however it comes there."""
+
+from typing import Annotated, Any
+
+import pytest
+from pydantic import AfterValidator, BaseModel
+
+from ptc_tools import (
+    Bounds,
+    Denied,
+    Failure,
+    PartialResult,
+    Reconciliation,
+    Sensitive,
+    Uncertain,
+    tool,
+)
+from tests.tools.tool_support import MemoryRecorder, invoke
+
+
+def refuse(value: Any) -> Any:
+    raise ValueError(f"{'x' * 380} pin {value!r} is wrong")
+
+
+async def test_a_validator_of_the_applications_quotes_no_sensitive_value() -> None:
+    """Its words go to the model; what it quotes is hidden before they are shortened."""
+
+    @tool
+    async def look(pin: Annotated[str, Sensitive, AfterValidator(refuse)]) -> str:
+        """Look."""
+        return pin
+
+    outcome = await invoke(look, {"pin": "pin-canary-that-is-long"})
+    assert isinstance(outcome, Denied)
+    assert "pin" in outcome.message
+    assert "canary" not in outcome.message
+    assert "pin-c" not in outcome.message
+
+
+class Account(BaseModel):
+    pin: Annotated[int, Sensitive] = 12345678
+
+
+async def test_a_number_is_as_sensitive_as_a_text() -> None:
+    """A pin is one."""
+
+    @tool(strict=False)
+    async def look(account: Account) -> str:
+        """Look."""
+        raise ValueError(f"pin {account.pin}")
+
+    outcome = await invoke(look, {"account": {"pin": 987654321}})
+    assert isinstance(outcome, Failure)
+    assert "987654321" not in outcome.message
+
+
+class Holder(BaseModel):
+    account: Account = Account(pin=55555555)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_sensitive_default_is_not_in_the_schema(strict: bool) -> None:
+    """A default is a value like any other."""
+
+    async def look(
+        pin: Annotated[str, Sensitive] = "default-canary",
+        account: Account = Account(pin=87654321),  # noqa: B008
+        holder: Holder = Holder(),  # noqa: B008
+    ) -> str:
+        """Look."""
+        return pin
+
+    wire = str(tool(look, strict=strict).contract.wire())
+    for hidden in ("canary", "12345678", "87654321", "55555555"):
+        assert hidden not in wire
+
+
+async def test_a_record_shows_no_sensitive_argument_to_go_on_with() -> None:
+    """The model gets the continuation; it said the value itself."""
+
+    @tool(strict=False, bounds=Bounds(items=2, offset="skip"))
+    async def look(pin: Annotated[str, Sensitive], skip: int = 0) -> list[int] | PartialResult[list[int]]:
+        """Look."""
+        return PartialResult(value=[1], missing=["2"], continuation={"pin": pin, "skip": 1})
+
+    recorder = MemoryRecorder()
+    outcome = await invoke(look, {"pin": "pin-canary"}, recorder=recorder, redacting=True)
+    assert "pin-canary" in str(outcome)
+    assert "pin-canary" not in str(recorder.records)
+    assert "/continuation/pin" in look.contract.sensitive_results
+
+
+async def test_a_record_shows_no_sensitive_argument_of_the_read_that_tells() -> None:
+    """The reconciliation repeats arguments of the mutation."""
+
+    @tool(effects="write", reconciliation=Reconciliation("find", {"pin": "pin", "n": "n"}))
+    async def change(pin: Annotated[str, Sensitive], n: int) -> str:
+        """Change."""
+        raise ConnectionError
+
+    recorder = MemoryRecorder()
+    outcome = await invoke(change, {"pin": "pin-canary", "n": 1}, recorder=recorder, redacting=True)
+    assert isinstance(outcome, Uncertain)
+    assert outcome.reconciliation == {"tool": "find", "arguments": {"pin": "pin-canary", "n": 1}}
+    recorded = recorder.last
+    assert isinstance(recorded, Uncertain)
+    assert recorded.reconciliation == {"tool": "find", "arguments": {"pin": "[redacted]", "n": 1}}
+
+
+def test_an_outcome_does_not_show_its_exception() -> None:
+    """A run's result is printed and logged whole; the exception has the text that was not scrubbed."""
+    assert "raw-canary" not in repr(Failure("tool_error", "it failed", ValueError("raw-canary")))
