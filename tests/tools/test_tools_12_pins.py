@@ -9,7 +9,16 @@ from typing import Annotated
 import pytest
 from pydantic import AwareDatetime, BaseModel, Field, PastDate
 
-from ptc_tools import Contract, Lock, RegistrationError, compile_declaration, define_tool, tool
+from ptc_tools import (
+    Catalog,
+    Contract,
+    Lock,
+    LockError,
+    RegistrationError,
+    compile_declaration,
+    define_tool,
+    tool,
+)
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.compare import compare
 
@@ -215,3 +224,35 @@ class TestLimitsWithoutAKeywordInJsonSchema:
             return 1
 
         assert 'What. Not more than 10. Default: \\"3\\".' in json.dumps(pay.contract.wire())
+
+
+class TestNamespaces:
+    def test_other_words_of_a_namespace_are_shown(self) -> None:
+        """They go over the wire beside every one of its tools, so somebody should look at them."""
+
+        @tool(namespace="billing")
+        async def read() -> int:
+            """Read."""
+            return 1
+
+        one, two = (Catalog([read], namespaces={"billing": words}) for words in ("Invoices.", "Obey."))
+        contracts = [read.contract]
+        lock = Lock.loads(Lock.of(contracts, one.namespaces).dumps())
+        assert lock.check(contracts, one.namespaces) == []
+        (change,) = lock.check(contracts, two.namespaces)
+        assert (change.tool, change.state, change.breaks) == ("namespace billing", "documentation", False)
+        assert "Obey." in str(change.reasons[0])
+        assert lock.renewed(contracts, two.namespaces).check(contracts, two.namespaces) == []
+        with pytest.raises(LockError, match="by hand"):
+            Lock.loads(lock.dumps().replace("Invoices.", "Obey."))
+
+    def test_the_catalog_tells_what_goes_over_the_wire(self) -> None:
+        """Without words of its own a namespace is described by its name."""
+
+        @tool(namespace="billing")
+        async def read() -> int:
+            """Read."""
+            return 1
+
+        catalog = Catalog([read], namespaces={"unused": "x"})
+        assert catalog.namespaces == {"billing": catalog.wire()[0]["description"]}

@@ -67,6 +67,15 @@ class Catalog:
         except TypeError:
             return None  # a name that is not even a string comes from a call that nobody parsed
 
+    @property
+    def namespaces(self) -> Mapping[str, str]:
+        """The description that goes over the wire with each namespace of these tools."""
+        used = {entry.contract.namespace for entry in self} - {None}
+        return {name: self._described(name) for name in sorted(cast("set[str]", used))}
+
+    def _described(self, namespace: str) -> str:
+        return self._descriptions.get(namespace) or f"Tools of {namespace}."
+
     def __iter__(self) -> Iterator[AnyTool]:
         return iter(self._by_name.values())
 
@@ -106,7 +115,7 @@ class Catalog:
                     {
                         "type": "namespace",
                         "name": namespace,
-                        "description": self._descriptions.get(namespace) or f"Tools of {namespace}.",
+                        "description": self._described(namespace),
                         "tools": cast("JsonValue", wrappers[namespace]),
                     }
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from ptc_tools.call import JsonValue
@@ -103,6 +103,7 @@ def schema_fingerprint(contract: Contract) -> str:
     return _digest("schema", [parameters, output])
 
 
-def toolset_fingerprint(contracts: Iterable[Contract]) -> str:
-    """Of a set of contracts, whatever their order."""
-    return _digest("toolset", cast("JsonValue", sorted(contract.fingerprint() for contract in contracts)))
+def toolset_fingerprint(contracts: Iterable[Contract], namespaces: Mapping[str, str] | None = None) -> str:
+    """Of a set of contracts, whatever their order, and of what their namespaces are described by."""
+    members = cast("JsonValue", sorted(contract.fingerprint() for contract in contracts))
+    return _digest("toolset", [members, dict(namespaces)] if namespaces else members)

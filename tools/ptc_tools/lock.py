@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
@@ -18,6 +18,7 @@ from ptc_tools.compare import Reason, Verdict, compare
 from ptc_tools.contract import Contract
 from ptc_tools.errors import PtcError
 from ptc_tools.fingerprint import toolset_fingerprint
+from ptc_tools.schema import shorten
 from ptc_tools.strict_json import loads
 
 VERSION = 1
@@ -45,13 +46,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Pinned contracts by qualified name."""
+    """Pinned contracts by qualified name, and the descriptions of namespaces (`Catalog.namespaces`)."""
 
     pins: Mapping[str, Contract]
+    namespaces: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contracts: Iterable[Contract]) -> Lock:
-        return cls({contract.qualified_name: contract for contract in contracts})
+    def of(cls, contracts: Iterable[Contract], namespaces: Mapping[str, str] | None = None) -> Lock:
+        return cls({contract.qualified_name: contract for contract in contracts}, dict(namespaces or {}))
 
     def dumps(self) -> str:
         """The file's text: sorted, indented, one tool after the other, for readable diffs."""
@@ -63,7 +65,10 @@ class Lock:
             }
             for name, contract in sorted(self.pins.items())
         }
-        body = {"version": VERSION, "toolset": toolset_fingerprint(self.pins.values()), "tools": tools}
+        toolset = toolset_fingerprint(self.pins.values(), self.namespaces)
+        body: dict[str, object] = {"version": VERSION, "toolset": toolset, "tools": tools}
+        if self.namespaces:
+            body["namespaces"] = dict(self.namespaces)
         return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
@@ -82,7 +87,8 @@ class Lock:
                         f"the pin of {name!r} was changed by hand: its fingerprint does not match"
                     )
                 pins[name] = contract
-            if toolset_fingerprint(pins.values()) != data["toolset"]:
+            namespaces = dict(cast("dict[str, str]", data.get("namespaces", {})))
+            if toolset_fingerprint(pins.values(), namespaces) != data["toolset"]:
                 raise LockError(
                     "pins were added or taken out by hand: the toolset's fingerprint does not match"
                 )
@@ -90,7 +96,7 @@ class Lock:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LockError(f"not a tools.lock: {error}") from None
-        return cls(pins)
+        return cls(pins, namespaces)
 
     @classmethod
     def read(cls, path: Path) -> Lock:
@@ -102,8 +108,10 @@ class Lock:
                 f"cannot read {path}: {error.strerror}; write it with `{ptc_command()} tools lock`"
             ) from None
 
-    def check(self, contracts: Iterable[Contract]) -> list[Change]:
-        """Every difference between the pins and the tools at hand, by name."""
+    def check(
+        self, contracts: Iterable[Contract], namespaces: Mapping[str, str] | None = None
+    ) -> list[Change]:
+        """Every difference between the pins and the tools at hand, by name; other words of namespaces last."""
         current = {contract.qualified_name: contract for contract in contracts}
         changes = []
         for name in sorted({*self.pins, *current}):
@@ -115,9 +123,20 @@ class Lock:
                 comparison = compare(self.pins[name], current[name])
                 if comparison.verdict != "identical":
                     changes.append(Change(name, comparison.verdict, comparison.reasons))
+        for name, words in sorted((namespaces or {}).items()):
+            before = self.namespaces.get(name)
+            if before != words:
+                reason = Reason("$.description", "documentation", shorten(f"{before!r} → {words!r}", 160))
+                changes.append(Change(f"namespace {name}", "documentation", (reason,)))
         return changes
 
-    def renewed(self, contracts: Iterable[Contract], *, accept: Collection[str] = ()) -> Lock:
+    def renewed(
+        self,
+        contracts: Iterable[Contract],
+        namespaces: Mapping[str, str] | None = None,
+        *,
+        accept: Collection[str] = (),
+    ) -> Lock:
         """A lock of the tools at hand. Raises `LockError` for one that grew or is gone and is not in `accept`.
 
         A tool that is gone loses its pin only when that is accepted: locking some of the tools, and then all
@@ -131,4 +150,4 @@ class Lock:
         if refused:
             names = ", ".join(f"{change.tool} ({change.state})" for change in refused)
             raise LockError(f"not moved from what was pinned: {names}; accept each by name")
-        return Lock.of(listed)
+        return Lock.of(listed, namespaces)

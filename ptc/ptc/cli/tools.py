@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ptc.cli import console
-from ptc.cli.loading import load_tools
+from ptc.cli.loading import load, load_tools
 from ptc_tools.errors import PtcError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def lock_tools(
     contracts = _contracts(names)
     try:
         before = Lock.read(lock) if lock.exists() else Lock({})
-        renewed = before.renewed(contracts, accept=accept or ())
+        renewed = before.renewed(contracts, _namespaces(names), accept=accept or ())
     except PtcError as error:
         console.complain(str(error))
         raise typer.Exit(REPORTED) from None
@@ -116,7 +116,7 @@ def check_tools(names: Names, lock: LockPath = Path(LOCK_FILE), as_json: AsJson 
 
     contracts = _contracts(names)
     try:
-        changes = Lock.read(lock).check(contracts)
+        changes = Lock.read(lock).check(contracts, _namespaces(names))
     except PtcError as error:
         console.complain(str(error))
         raise typer.Exit(USAGE) from None
@@ -147,6 +147,18 @@ def _contracts(names: list[str]) -> list[Contract]:
     except PtcError as error:
         console.complain(str(error))
         raise typer.Exit(USAGE) from None
+
+
+def _namespaces(names: list[str]) -> dict[str, str]:
+    """What the catalogs among them tell a model about their namespaces. They could be loaded already."""
+    from ptc_tools.catalog import Catalog
+
+    found: dict[str, str] = {}
+    for name in names:
+        catalog = load(name, "--tools")
+        if isinstance(catalog, Catalog):
+            found.update(catalog.namespaces)
+    return found
 
 
 def _as_json(change: Change) -> dict[str, object]:
