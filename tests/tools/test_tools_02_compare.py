@@ -273,7 +273,9 @@ LEAVES = st.one_of(
         const=st.sampled_from([None, True, 1, "a"]),
         format=st.just("date"),
     ),
-    st.sampled_from(["#/$defs/A", "#/$defs/title", "#/x-more/A"]).map(lambda reference: {"$ref": reference}),
+)
+REFERENCES = st.sampled_from(["#/$defs/A", "#/$defs/title", "#/x-more/A"]).map(
+    lambda reference: {"$ref": reference}
 )
 
 
@@ -313,6 +315,7 @@ def _composite(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 
 
 SCHEMAS = st.recursive(LEAVES, _composite, max_leaves=4)
+REFERRING = st.recursive(LEAVES | REFERENCES, _composite, max_leaves=4)
 
 
 # What references lead to, in each of the two schemas. Every one is there, and none leads to another.
@@ -338,16 +341,16 @@ def _rooted(schema: object, root: dict[str, object]) -> object:
 
 @st.composite
 def related(draw: st.DrawFn) -> tuple[object, object]:
-    old = draw(SCHEMAS)
+    old = draw(REFERRING)
     match draw(st.integers(0, 3)):
         case 0:
-            return old, draw(SCHEMAS)
+            return old, draw(REFERRING)
         case 1 if isinstance(old, dict) and old:
             changed = dict(old)
             changed.pop(draw(st.sampled_from(sorted(old))))
             return old, changed
         case 2:
-            return old, {"anyOf": [old, draw(SCHEMAS)]}
+            return old, {"anyOf": [old, draw(REFERRING)]}
         case _:
             return (
                 (old, {**old, "maxLength": 1, "maximum": 2, "maxItems": 1})
