@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ptc.audit.errors import AuditUnavailable
+from ptc.audit.errors import AuditCorrupt, AuditLocked, AuditUnavailable
 from ptc.audit.files import SystemFiles
 from ptc.audit.log import AuditLog
 from ptc.audit.verify import verify
@@ -292,3 +293,44 @@ def test_a_log_that_cannot_be_made_says_where_and_what_to_do(tmp_path: Path, for
             open_log(path)
         assert str(path) in caught.value.message
         assert not caught.value.ran
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("way", ["symlink", "hard link", "deleted lock"])
+def test_a_log_has_one_writer_by_whatever_name(tmp_path: Path, form: str, way: str) -> None:
+    """Two writers would fork the chain, and each would be called a forger by the other's records."""
+    path, other = tmp_path / f"a.{form}", tmp_path / f"b.{form}"
+    with open_log(path):
+        if way == "symlink":
+            other.symlink_to(path)
+        elif way == "hard link":
+            other.hardlink_to(path)
+        else:
+            (tmp_path / f"a.{form}.lock").unlink()
+            other = path
+        with pytest.raises(AuditLocked):
+            open_log(other)
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (sqlite3.SQLITE_IOERR_READ, AuditUnavailable),
+        (sqlite3.SQLITE_FULL, AuditUnavailable),
+        (sqlite3.SQLITE_BUSY, AuditUnavailable),
+        (sqlite3.SQLITE_CORRUPT, AuditCorrupt),
+    ],
+)
+def test_a_disk_that_fails_while_a_database_is_opened_is_no_damage_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, raised: type[Exception]
+) -> None:
+    """Whoever reads `corrupt` gives the log up; a full disk passes."""
+
+    def fails(*_: object) -> object:
+        error = sqlite3.OperationalError("the disk speaks")
+        error.sqlite_errorcode, error.sqlite_errorname = code, "SQLITE"
+        raise error
+
+    monkeypatch.setattr("ptc.audit.sqlite._tail", fails)
+    with pytest.raises(raised):
+        open_log(tmp_path / "a.db")

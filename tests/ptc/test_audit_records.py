@@ -373,3 +373,15 @@ def test_a_forked_child_leaves_the_log_to_its_parent(tmp_path: Path, form: str) 
     assert told == "AuditClosed\n"
     assert [r["identity"]["call"] for r in of_type(read(path), "tool.started")] == ["call_2"]
     assert verify(path).verdict == "intact"
+
+
+async def test_a_runs_tenant_is_recorded_and_decides_the_level(tmp_path: Path) -> None:
+    """The field is the application's word with authority; a label of that name stands in where it is not set."""
+    path = tmp_path / "a.jsonl"
+    rules = Levels(Rule("full", tenant="acme"), Rule("metadata"))
+    async with open_log(path, levels=rules) as log:
+        await record_call(log, 1, run=RunContext("r1", "alice", {"tenant": "other"}, tenant="acme"))
+        await record_call(log, 2, run=RunContext("r2", "alice", {"tenant": "acme"}, tenant="other"))
+    first, second = of_type(read(path), "tool.finished")
+    assert (first["identity"]["tenant"], first["content"]["result"]) == ("acme", {"units": 1})
+    assert (second["identity"]["tenant"], "$redacted" in second["content"]["result"]) == ("other", True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ptc.audit.errors import AuditCorrupt
+from ptc.audit.errors import AuditCorrupt, AuditLocked
 from ptc.audit.files import Files
 from ptc.audit.lines import Entry
 from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, refuse_to_overwrite, segments, set_aside
@@ -103,6 +103,7 @@ class JsonLines:
         existed = self._path.exists()
         before = [file for file in segments(self._path) if file != self._path]
         self._fd = self._files.open(self._path, durable=self._durable)
+        self._lock.hold_file()
         if not existed:
             self._files.sync_directory(self._path.parent)
         size = os.fstat(self._fd).st_size
@@ -124,12 +125,16 @@ class JsonLines:
     def _begin_file(self) -> None:
         fd = self._files.open(self._path, durable=self._durable)
         try:
+            self._lock.hold_file()
             self._files.sync_directory(
                 self._path.parent
             )  # else a synced record may be in a file without a name
         except OSError:
             self._files.close(fd)
             raise
+        except AuditLocked as error:
+            self._files.close(fd)
+            raise OSError(errno.EBUSY, error.message) from error
         self._fd = fd
 
     def _write(self, data: bytes) -> None:

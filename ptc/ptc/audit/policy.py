@@ -28,7 +28,7 @@ RANK: Final[dict[Level, int]] = {"none": 0, "metadata": 1, "request": 2, "full":
 class Rule:
     """One line of the policy. Each condition given must hold; a rule without conditions matches every call.
 
-    `tool` is a glob over the qualified name (`billing.*`), `tenant` over the run's `tenant` label,
+    `tool` is a glob over the qualified name (`billing.*`), `tenant` over the run's tenant (or its `tenant` label),
     `effects` one of the words of the tool's contract (`write`).
     """
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
 from ptc.audit.schema import SCHEMA
-from ptc.audit.store import segments, suffix_kind
+from ptc.audit.store import lock_path, segments, suffix_kind
 from ptc_tools.command_line import ptc_command
 
 _ATTEMPTS: Final = 20
@@ -112,7 +112,7 @@ def is_being_written(path: str | os.PathLike[str]) -> bool:
     """Whether a living writer holds the log."""
     log = Path(path)
     try:
-        fd = os.open(log.with_name(log.name + ".lock"), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(lock_path(log), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -8,6 +8,7 @@ once for every row. Nothing is ever updated or deleted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from ptc.audit.errors import AuditCorrupt
+from ptc.audit.errors import AuditCorrupt, AuditLocked
 from ptc.audit.lines import Entry
 from ptc.audit.schema import APPLICATION_ID, CREATE
 from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, refuse_to_overwrite, segments, set_aside
@@ -23,6 +24,14 @@ from ptc_tools.command_line import ptc_command
 
 _ROWS: Final = 64
 _BUSY_MS: Final = 5_000
+_DISK: Final = {
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_LOCKED: errno.EBUSY,
+}
 
 
 class SqliteStore:
@@ -45,6 +54,9 @@ class SqliteStore:
             self._reserve.keep()
         except sqlite3.DatabaseError as error:
             self.close()
+            system = _DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+            if system is not None:  # the disk's fault or another's lock, and no fault of what is on it
+                raise OSError(system, f"{os.strerror(system)}: {error}") from error
             raise AuditCorrupt(
                 f"{self._path} is not an audit log of ours, or it is damaged ({error}):"
                 f" look at it with `{ptc_command()} audit verify {self._path}`; to go on, give the log another path"
@@ -61,7 +73,7 @@ class SqliteStore:
             meanwhile()
         try:
             db = self._connection()
-        except (OSError, sqlite3.DatabaseError) as error:
+        except (OSError, AuditLocked, sqlite3.DatabaseError) as error:
             raise StoreFailed("EIO", f"{self._path}: {error}") from error
         try:
             others = [statement for entry in entries for statement in entry.also]
@@ -99,6 +111,7 @@ class SqliteStore:
             db.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         db.close()
         self._db = None
+        self._lock.drop_file()
         os.rename(self._path, aside)
         for suffix in (
             "-wal",
@@ -131,7 +144,10 @@ class SqliteStore:
 
     def _connect(self) -> None:
         # SQLite gives its -wal and -shm the mode of the database: made here, for the owner alone.
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # Nothing is closed where it is there: that would drop the locks of a database open in this process.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        self._lock.hold_file()
         db = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000
         )

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from ptc.audit.errors import AuditLocked, InvalidAuditConfig
 from ptc.audit.lines import Entry
@@ -77,13 +77,24 @@ class StoreFailed(Exception):
         self.name = name
 
 
+def lock_path(path: Path) -> Path:
+    """Where the lock of a log lies: beside the log itself, also where it is reached by a symbolic link."""
+    real = path.resolve()
+    return real.with_name(real.name + ".lock")
+
+
 class WriterLock:
-    """One writer for a log: an advisory lock on `NAME.lock`, which the kernel drops when its holder dies."""
+    """One writer for a log: advisory locks, which the kernel drops when their holder dies.
+
+    One is on `NAME.lock`, which stays when the log is rotated. The other is on the log's current file, since
+    a lock file can be deleted and a file can have two names.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
+        self._path = lock_path(path)
         self._fd = -1
         self._log = path
+        self._file_fd = -1
 
     def acquire(self) -> None:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -92,18 +103,44 @@ class WriterLock:
         except OSError:
             holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
-            raise AuditLocked(
-                f"{self._log} is being written by process {holder}: a log has one writer;"
-                " close that one, or give this process a file of its own"
-            ) from None
+            raise self._refusal(f"process {holder}") from None
         os.ftruncate(fd, 0)
         os.write(fd, str(os.getpid()).encode())
         self._fd = fd
 
+    def hold_file(self) -> None:
+        """Locks the log's current file, which exists. Raises AuditLocked where another writer has it."""
+        fd = os.open(self._log, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _kept.append(fd)
+            raise self._refusal("another writer, by another name or without its lock file") from None
+        self.drop_file()
+        self._file_fd = fd
+
+    def drop_file(self) -> None:
+        """Only where no database is open on the file: closing it drops SQLite's locks as well."""
+        if self._file_fd >= 0:
+            os.close(self._file_fd)
+            self._file_fd = -1
+
     def release(self) -> None:
+        self.drop_file()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _refusal(self, holder: str) -> AuditLocked:
+        return AuditLocked(
+            f"{self._log} is being written by {holder}: a log has one writer;"
+            " close that one, or give this process a file of its own"
+        )
+
+
+_kept: Final[list[int]] = []
+"""Descriptors of logs that were found locked. They stay open: where this process has the database open too,
+closing one would drop the locks that SQLite holds on it."""
 
 
 class Reserve:
