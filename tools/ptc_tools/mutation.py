@@ -19,6 +19,7 @@ from ptc_tools.strict_json import dumps
 
 IdempotencySource: TypeAlias = Literal["service", "operation_id", "protocol"]
 MUTATING = ("write", "destructive")
+_OF_THE_CALL = ("$call_id", "$idempotency_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,20 @@ class Reconciliation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", FrozenObject(self.arguments))
+        for name, source in self.arguments.items():
+            if not isinstance(source, str) or (source.startswith("$") and source not in _OF_THE_CALL):
+                raise RegistrationError(
+                    f"reconciliation: {name!r} comes from a parameter, {' or '.join(_OF_THE_CALL)}, not {source!r}"
+                )
+
+    def check(self, parameters: JsonObject, what: str) -> None:
+        """Raises `RegistrationError` for a source that the mutation with these parameters does not have."""
+        declared = parameters.get("properties")
+        for source in self.arguments.values():
+            if source not in _OF_THE_CALL and not (isinstance(declared, dict) and source in declared):
+                raise RegistrationError(
+                    f"{what}: reconciliation names {source!r}, which is no parameter of it"
+                )
 
     def request(self, arguments: JsonObject, *, call_id: str, idempotency_key: str) -> JsonObject:
         """What to call, with the values of this call: `{"tool", "arguments"}`."""

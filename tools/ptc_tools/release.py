@@ -6,12 +6,13 @@ the host or a `Sensitive` mark keeps from it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 from ptc_tools.bounds import OutOfBounds, cut
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import idempotency_key
-from ptc_tools.contract import UNBOUNDED, Contract
+from ptc_tools.contract import UNBOUNDED
 from ptc_tools.errors import InvalidJson
 from ptc_tools.hidden import scrub, texts_of
 from ptc_tools.markers import sensitive_texts
@@ -41,7 +42,7 @@ def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int
         if secrets and returned.provenance is not None:
             returned.provenance = _without(returned.provenance, secrets)
         if bounds is not UNBOUNDED:
-            _bound(returned, contract, invocation.arguments)
+            _bound(returned, invocation)
         check = invocation.tool.check_result
         fits = check is None or check.is_valid(returned.value)
     except Exception as error:  # noqa: BLE001 - serialising runs the application's code
@@ -70,20 +71,24 @@ def _success(returned: Returned) -> Success:
     return Success(value, provenance=returned.provenance)
 
 
-def _bound(returned: Returned, contract: Contract, arguments: JsonObject) -> None:
+def _bound(returned: Returned, invocation: Invocation) -> None:
     """Cut what is over the contract's bounds, and make the result a partial one that says so."""
+    contract = invocation.tool.contract
     whole = returned.value
     inner = whole.get("value") if returned.kind == "partial" and isinstance(whole, dict) else whole
     result = cut(inner, contract.bounds)
     if not result.missing:
+        return
+    if returned.kind == "empty":
+        returned.value = result.value  # fewer words about nothing; that nothing is there is still the answer
         return
     before = whole.get("missing") if returned.kind == "partial" and isinstance(whole, dict) else None
     missing: list[JsonValue] = [*(before if isinstance(before, list) else ()), *result.missing]
     # A continuation that the tool gave would skip what was cut here, so it is not passed on.
     continuation: JsonObject | None = None
     if contract.bounds.offset is not None and result.root_items is not None:
-        skipped = arguments.get(contract.bounds.offset) or 0
-        if isinstance(skipped, int):
+        skipped = _skipped(invocation, contract.bounds.offset)
+        if skipped is not None:
             continuation = {contract.bounds.offset: skipped + result.root_items}
     returned.kind = "partial"
     returned.value = {
@@ -92,6 +97,17 @@ def _bound(returned: Returned, contract: Contract, arguments: JsonObject) -> Non
         "missing": missing,
         "continuation": continuation,
     }
+
+
+def _skipped(invocation: Invocation, offset: str) -> int | None:
+    """How many items the tool passed over: as it was told, or by its parameter's default."""
+    given: object = invocation.arguments.get(offset)
+    if given is None:
+        parameter = inspect.signature(invocation.tool.function).parameters.get(offset)
+        given = 0 if parameter is None or parameter.default in (parameter.empty, None) else parameter.default
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def failed(invocation: Invocation, error: BaseException) -> Failure:

@@ -126,6 +126,8 @@ class Tool(Generic[P, R]):
                 raise RegistrationError(
                     f"{what}: idempotency by {evidence.parameter!r} needs that parameter in every call: require it"
                 )
+        if contract.reconciliation is not None:
+            contract.reconciliation.check(contract.checked_parameters, what)
         # Typed decoding judges formats itself, as the types mean them, in one form; a raw schema is all there is.
         self.check_arguments = SchemaValidator(
             contract.checked_parameters,
