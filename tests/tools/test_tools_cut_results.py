@@ -49,3 +49,14 @@ def test_a_reconciliation_read_is_told_what_there_is(source: str) -> None:
 
     with pytest.raises(RegistrationError, match="reconciliation"):
         tool(change, effects="write", reconciliation=Reconciliation("find", {"id": source}))
+
+
+def test_an_offset_is_a_number_of_items() -> None:
+    """A cursor cannot be counted on from, and the tool would be asked for a place that is none."""
+
+    async def pages(cursor: str = "") -> list[int]:
+        """Look."""
+        return []
+
+    with pytest.raises(RegistrationError, match="integer"):
+        tool(pages, bounds=Bounds(items=3, offset="cursor"))

@@ -126,6 +126,7 @@ class Tool(Generic[P, R]):
                 raise RegistrationError(
                     f"{what}: idempotency by {evidence.parameter!r} needs that parameter in every call: require it"
                 )
+        _check_offset(contract, what)
         if contract.reconciliation is not None:
             contract.reconciliation.check(contract.checked_parameters, what)
         # Typed decoding judges formats itself, as the types mean them, in one form; a raw schema is all there is.
@@ -384,6 +385,18 @@ def _is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or (
         not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
     )
+
+
+def _check_offset(contract: Contract, what: str) -> None:
+    """Items are counted: an offset that is a text, a cursor say, cannot be counted on from."""
+    declared = contract.checked_parameters.get("properties")
+    if contract.bounds.offset is None or not isinstance(declared, dict):
+        return
+    shape = dumps(declared.get(contract.bounds.offset))
+    if '"type"' in shape and not any(word in shape for word in ('"integer"', '"number"', '"$ref"')):
+        raise RegistrationError(
+            f"{what}: bounds.offset names {contract.bounds.offset!r}, which is no integer"
+        )
 
 
 def _injected(
