@@ -23,7 +23,8 @@ from ptc_sandbox import (
     Sandbox,
 )
 from ptc_sandbox.journal import CallAnswered, CallMade
-from ptc_tools.outcome import Failure, Outcome, Success
+from ptc_tools.outcome import Denied, Failure, Outcome, Success
+from tests.sandbox.attacks import ATTACKS
 from tests.sandbox.conftest import QUICK
 from tests.sandbox.granted import TOOLS
 
@@ -92,12 +93,12 @@ class Answering:
 
     def _answer(self, call: CallRequested) -> Outcome:
         self.ran[f"{call.number} {call.name} {json.dumps(call.arguments, sort_keys=True)}"] += 1
-        if call.arguments.get("name") == "secret":
+        if call.arguments.get("name") == "secret" or not call.arguments:
             return Failure("tool_error", "not public")
         if call.name == "add":
             a, b = call.arguments["a"], call.arguments["b"]
-            assert isinstance(a, int)
-            assert isinstance(b, int)
+            if not isinstance(a, int) or not isinstance(b, int):
+                return Denied("invalid_arguments", "these are not integers")
             return Success(a + b)
         return Success(next(iter(call.arguments.values())))
 
@@ -130,6 +131,31 @@ async def test_killed_at_each_call_and_resumed_in_another_process(name: str) -> 
             stored = Journal.from_json(json.loads(json.dumps(execution.journal.to_json())))
             rest = Answering()
             result = await rest.drive(await second.start(code, tools=TOOLS, journal=stored))
+            assert result is not None
+            assert same(result, expected), stop_at
+            assert half.ran + rest.ran == whole.ran, stop_at
+
+
+HANDED = {
+    attack.name: f"{attack.program}\nresult"
+    for attack in ATTACKS
+    if attack.both and "await" in attack.program and attack.both.split(":")[0] in ("completed", "raised")
+}
+
+
+@pytest.mark.parametrize("name", HANDED)
+async def test_the_programs_of_the_corpus_replay_from_every_call(name: str) -> None:
+    """Attacks and ordinary programs of the corpus that make calls: killed at each, resumed, the same end."""
+    code = HANDED[name]
+    async with Sandbox(limits=QUICK, ahead=1) as first, Sandbox(limits=QUICK, ahead=1) as second:
+        whole = Answering()
+        expected = await whole.drive(await first.start(code, tools=TOOLS, header=HEADER))
+        assert expected is not None
+        for stop_at in range(sum(whole.ran.values())):
+            half, rest = Answering(stop_at), Answering()
+            execution = await first.start(code, tools=TOOLS, header=HEADER)
+            assert await half.drive(execution) is None
+            result = await rest.drive(await second.start(code, tools=TOOLS, journal=execution.journal))
             assert result is not None
             assert same(result, expected), stop_at
             assert half.ran + rest.ran == whole.ran, stop_at
