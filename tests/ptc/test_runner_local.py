@@ -111,7 +111,11 @@ async def test_a_failing_tool_ends_the_program_where_the_application_wants_an_ex
         await run(CATCHING, on_tool_error="raise")
     assert isinstance(error.value, ptc.ToolCallFailed)
     assert (error.value.call.name, error.value.call.caller.kind) == ("get_units", "programmatic")
-    assert [item["type"] for item in error.value.items] == ["message", "function_call", "function_call_output"]
+    assert [item["type"] for item in error.value.items] == [
+        "message",
+        "function_call",
+        "function_call_output",
+    ]
     assert not error.value.safe_to_retry
 
 
