@@ -288,3 +288,43 @@ def test_near_duplicates_are_those_that_trying_all_pairs_finds(descriptions: lis
         if min(len(bags[n]), len(bags[m])) >= 3 and len(bags[n] & bags[m]) / len(bags[n] | bags[m]) >= 0.8
     }
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        ({"type": "object", "additionalProperties": True}, True),
+        ({"type": "object", "additionalProperties": {}, "description": "A result."}, True),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, False),
+        ({"type": "object", "properties": {"a": {"type": "integer"}}}, False),
+    ],
+)
+def test_an_output_schema_that_admits_any_object_says_nothing(output: dict[str, Any], found: bool) -> None:
+    """A program cannot be written against it, whatever its words are."""
+    contract = Contract(
+        name="t",
+        parameters={"type": "object"},
+        strict=False,
+        allowed_callers=("programmatic",),
+        output_schema=output,
+    )
+    assert ("programmatic-without-output-schema" in rules(contract)) is found
+
+
+@pytest.mark.parametrize(("pattern", "found"), [(".*", True), ("^.+$", True), ("^[a-z]{3}$", False)])
+def test_a_pattern_that_any_text_fits_is_no_bound(pattern: str, found: bool) -> None:
+    """It would hide that the text is unbounded."""
+    text: dict[str, Any] = {"type": "string", "pattern": pattern}
+    contract = Contract(name="t", parameters={"type": "object", "properties": {"q": text}}, strict=False)
+    assert ("unbounded-text" in rules(contract)) is found
+
+
+def test_near_duplicates_are_found_in_every_script() -> None:
+    """Words are not written in Latin letters alone."""
+    first, second = (
+        Contract(
+            name=name, description="Поиск клиентов по имени", parameters={"type": "object"}, strict=False
+        )
+        for name in ("a", "b")
+    )
+    assert "near-duplicate" in rules(first, second)

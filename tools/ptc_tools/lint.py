@@ -127,7 +127,7 @@ def _unbounded(contract: Contract) -> Iterator[Finding]:
             path = _path(where, pointer)
             literal = "enum" in member or "const" in member
             if "string" in _types(member) and not literal and "maxLength" not in member:
-                bounded = "pattern" in member or "format" in member
+                bounded = _says_something(member.get("pattern")) or "format" in member
                 if not bounded and not (is_result and (contract.bounds.text or contract.bounds.bytes)):
                     yield _unbounded_finding(contract, path, "text", "maxLength", "max_length=200")
             if "array" not in _types(member) or "maxItems" in member:
@@ -197,10 +197,23 @@ def _no_effects(contract: Contract) -> Iterator[Finding]:
     )
 
 
+def _says_something(pattern: JsonValue) -> bool:
+    """Whether a pattern asks for more than any text."""
+    return isinstance(pattern, str) and pattern.strip("^$().*+?") != ""
+
+
+def _says_nothing(output: JsonObject) -> bool:
+    """Whether it is `{}`, or an object with any keys and any values; words do not count."""
+    rest = {key: value for key, value in output.items() if key not in ("title", "description", "$schema")}
+    if rest.get("additionalProperties") in (True, {}):
+        del rest["additionalProperties"]
+    return rest in ({}, {"type": "object"})
+
+
 def _no_output_schema(contract: Contract) -> Iterator[Finding]:
     if "programmatic" not in contract.allowed_callers:
         return
-    if contract.output_schema is not None and contract.output_schema not in ({}, {"type": "object"}):
+    if contract.output_schema is not None and not _says_nothing(contract.output_schema):
         return
     yield Finding(
         "programmatic-without-output-schema",
@@ -263,7 +276,7 @@ def _missing_reads(contracts: list[Contract]) -> Iterator[Finding]:
             )
 
 
-_WORD = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=...)(es|s|e)$")
 _COMMON = frozenset({"a", "an", "and", "as", "by", "for", "from", "in", "is", "it", "its", "of", "on", "one",
                      "or", "return", "returns", "that", "the", "this", "to", "with"})  # fmt: skip
