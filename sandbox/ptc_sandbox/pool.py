@@ -20,6 +20,10 @@ _REHEARSED = 4
 """How many of the children that wait have rehearsed: each takes some megabytes for it."""
 
 
+_QUIET_SECONDS = 0.002
+"""Without a new program for so long, there is time for rehearsals."""
+
+
 class Pool:
     """Children of one confinement and one set of resources, on the event loop it was made on."""
 
@@ -36,6 +40,8 @@ class Pool:
         self._starting = asyncio.Lock()
         self._refilling: asyncio.Task[None] | None = None
         self._used: set[Child] = set()
+        self._acquired = 0.0
+        self._rehearsal: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -54,6 +60,7 @@ class Pool:
             self._slots.release()
             raise
         self._used.add(child)
+        self._acquired = self.loop.time()
         if not self._idle:
             self._refill()  # else when this program has ended: forking beside it would slow it down
         return child
@@ -108,10 +115,24 @@ class Pool:
         try:
             while len(self._idle) < self._ahead and not self._closed:
                 self._idle.append(await self._fork())
-                for child in islice(self._idle, _REHEARSED):
-                    child.rehearse()
         except (SandboxBroken, SandboxClosed, ConfinementUnavailable):
             return
+        self._rehearse_when_quiet()
+
+    def _rehearse_when_quiet(self) -> None:
+        """A rehearsal costs about what a program's start costs: it is for pauses, not for busy times."""
+        if self._rehearsal is None:
+            self._rehearsal = self.loop.call_later(_QUIET_SECONDS, self._rehearse)
+
+    def _rehearse(self) -> None:
+        self._rehearsal = None
+        if self._closed:
+            return
+        if self.loop.time() - self._acquired < _QUIET_SECONDS:
+            self._rehearse_when_quiet()
+            return
+        for child in islice(self._idle, _REHEARSED):
+            child.rehearse()
 
     async def warm_up(self) -> None:
         """Have a fork server and its children ready. Raises what a first program would have raised."""
@@ -121,6 +142,8 @@ class Pool:
     async def aclose(self) -> None:
         """Kill every child and end the server; programs that run end as cancelled."""
         self._closed = True
+        if self._rehearsal:
+            self._rehearsal.cancel()
         if self._refilling:
             self._refilling.cancel()
             await asyncio.wait([self._refilling])
