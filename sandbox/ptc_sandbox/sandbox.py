@@ -119,7 +119,9 @@ class Sandbox:
             await recording.started(code, program.header, self.limits, self.confinement.name, stubs.listed)
             result = ending.of_source(program.code, program.header, self.limits)
             if result is None:
-                result = await serving.until_end(await self._execute(program, journal, serving.on_event, entries))
+                result = await serving.until_end(
+                    await self._execute(program, journal, serving.on_event, entries)
+                )
             await recording.finished(result)
             return result
         finally:
