@@ -1,8 +1,11 @@
 """Spans: a program's span is the parent of its calls', names are the conventions', content is opt-in."""
 
+import sqlite3
 import sys
 import types
+from contextlib import closing
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,3 +114,18 @@ def test_without_opentelemetry_it_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
     with pytest.raises(InvalidAuditConfig, match=r"ptc-runner.otel"):
         TracedRecorder()
+
+
+async def test_a_run_stores_statements_reach_the_log_behind_the_spans(
+    tracer: FakeTracer, tmp_path: Path
+) -> None:
+    """A run and its records are one transaction, whether or not somebody traces it."""
+    path = tmp_path / "a.db"
+    async with open_log(path) as log:
+        recorder = TracedRecorder(log, tracer=tracer)
+        assert recorder.can_hold_runs
+        also = (("CREATE TABLE runs (run TEXT)", ()),)
+        token = await recorder.started(call(1), INVENTORY, {"sku": "a"}, RUN, also=also)
+        await recorder.finished(token, Success(1), 5, also=(("INSERT INTO runs VALUES ('x')", ()),))
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT run FROM runs").fetchall() == [("x",)]

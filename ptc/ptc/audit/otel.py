@@ -53,7 +53,8 @@ class TracedRecorder:
         runner = ptc.Runner(..., audit=TracedRecorder(log))
 
     `content=True` puts arguments, results and program text into spans, unredacted: telemetry is then as
-    sensitive as they are. Raises InvalidAuditConfig where `opentelemetry-api` is not installed.
+    sensitive as they are. A run store's `also` is passed on. Raises InvalidAuditConfig where
+    `opentelemetry-api` is not installed.
     """
 
     def __init__(
@@ -69,22 +70,29 @@ class TracedRecorder:
         self._programs: OrderedDict[tuple[str, str], Span] = OrderedDict()
         self._calls: OrderedDict[tuple[str, str], Span] = OrderedDict()
 
-    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
+    @property
+    def can_hold_runs(self) -> bool:
+        """Whether the recorder behind this one takes a run store's statements with its records."""
+        return bool(getattr(self._recorder, "can_hold_runs", False))
+
+    async def started(
+        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext, **also: Any
+    ) -> object:
         """The record first: a span never stands for a call that was not recorded."""
         inner = None
         if self._recorder is not None:
-            inner = await self._recorder.started(call, contract, arguments, run)
+            inner = await self._recorder.started(call, contract, arguments, run, **also)
         span = self._call_span(call, run)
         if self._content:
             span.set_attribute(genai.TOOL_ARGUMENTS, _text(arguments))
         _keep(self._calls, (run.run_id, call.call_id), span)
         return _Token(inner, span)
 
-    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+    async def finished(self, token: object, outcome: Outcome, duration_us: int, **also: Any) -> None:
         assert isinstance(token, _Token)
         try:
             if self._recorder is not None:
-                await self._recorder.finished(token.inner, outcome, duration_us)
+                await self._recorder.finished(token.inner, outcome, duration_us, **also)
         finally:
             self._end(token.span, outcome)
 
@@ -93,9 +101,9 @@ class TracedRecorder:
             await self._recorder.denied(call, contract, outcome, run)
         self._end(self._call_span(call, run), outcome)
 
-    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+    async def event(self, type: str, data: JsonObject, run: RunContext, **also: Any) -> None:
         if self._recorder is not None:
-            await self._recorder.event(type, data, run)
+            await self._recorder.event(type, data, run, **also)
         key = (run.run_id, str(data.get("call_id")))
         if type == "program.started":
             _keep(self._programs, key, self._program_span(data, run))
