@@ -458,3 +458,22 @@ async def test_what_the_log_and_the_runtime_made_is_never_redacted(tmp_path: Pat
     assert started == {"call_id": odd, "policy_hash": odd, "seed": 4111111111111111}
     assert (finished["call_id"], finished["journal"]) == (odd, link)
     assert reason(finished["output"]) == "path"
+
+
+async def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_shown(tmp_path: Path) -> None:
+    """The model made the name up, and it may have made it of what it had read."""
+    path = tmp_path / "a.jsonl"
+    secret = "sk-live_abcdefghijklmnop1234"
+    async with open_log(path) as log:
+        await log.denied(call(1, f"send_{secret}"), None, Denied("unknown_tool", "no"), RUN)
+        await log.denied(call(2, f"send {secret}"), None, Denied("unknown_tool", "no"), RUN)
+    names = [record["tool"]["name"] for record in of_type(read(path), "tool.denied")]
+    assert [name.rpartition(" ")[0] for name in names] == ["$redacted api_key"] * 2
+
+
+async def test_what_a_wall_refused_is_shown_at_full_alone(tmp_path: Path) -> None:
+    """A program can put a result into the name that it is refused."""
+    path = tmp_path / "a.jsonl"
+    async with open_log(path, levels="request") as log:
+        await log.event("sandbox.violation", {"call_id": "p", "detail": "a result"}, RUN)
+    assert "a result" not in path.read_text()

@@ -217,7 +217,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("wall", "metadata", "language, kernel or host"),
         ("rule", "metadata", "stable code of what was refused"),
         ("line", "own", "line of the program"),
-        ("detail", "request", "the refused name or call"),
+        ("detail", "proof", "the refused name or call, into which a program may have put a result"),
     ),
     _type(
         "sandbox.killed",

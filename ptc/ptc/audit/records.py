@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ptc.audit.events import EXPOSURES, Exposure
@@ -148,7 +148,13 @@ class Records:
             tool = self._tool(contract)
             name, text, sensitivity, effects = tool.name, tool.text, tool.arguments, tool.effects
         else:
-            name, text, sensitivity, effects = bounded(call.qualified_name), _unknown_tool(call), NOTHING, ()
+            invented = self._invented(call)
+            name, text, sensitivity, effects = (
+                bounded(invented.qualified_name),
+                _unknown_tool(invented),
+                NOTHING,
+                (),
+            )
         level = self._levels.level(name, call.caller.kind, state.tenant, effects)
         level = "metadata" if level == "none" else level
         arguments = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
@@ -169,6 +175,11 @@ class Records:
             tool=text,
         )
         return draft(self._log, columns, parts)
+
+    def _invented(self, call: Call) -> Call:
+        """The call with the names that the model gave, where there is no such tool, searched for secrets."""
+        namespace = None if call.namespace is None else self._redactor.name(call.namespace)
+        return replace(call, name=self._redactor.name(call.name), namespace=namespace)
 
     # Everything else.
 

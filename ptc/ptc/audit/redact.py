@@ -93,7 +93,7 @@ _UUID: Final = re.compile(r"(?<![^\W_])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9
 
 _PATTERNS: Final = {
     "private_key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    "api_key": r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
+    "api_key": r"(?<![A-Za-z0-9])(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{35}"
     r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}|\bglpat-[A-Za-z0-9_-]{20,}"
     r"|\bxox[abposr]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{30,}",
@@ -186,7 +186,7 @@ class Redactor:
     ) -> JsonValue:
         members: JsonObject = {}
         for name, item in value.items():
-            shown_name = self._name(name)
+            shown_name = self.name(name)
             if self._names and _NAMES.search(_CAMEL.sub("_", name)) and _holds_secret(item):
                 members[shown_name] = self.mark(item, "name")
             else:
@@ -209,7 +209,8 @@ class Redactor:
             ]
         return shown
 
-    def _name(self, name: str) -> str:
+    def name(self, name: str) -> str:
+        """A name that somebody untrusted made up, or what stands in its place where a secret is in it."""
         found = self._found(name[:MAX_SCANNED])
         return (
             f"$redacted {found[0][0]} {self._key.digest(name)}" if found or len(name) > MAX_SCANNED else name
