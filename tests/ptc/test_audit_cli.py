@@ -254,3 +254,21 @@ def test_a_live_log_can_be_looked_at(cli: Cli, log: Path) -> None:
         assert cli("audit", "tail", log).status == 0
         ran = cli("audit", "verify", log)
         assert (ran.status, "its writer is at work" in ran.out) == (0, True)
+
+
+def test_query_knows_its_callers(cli: Cli, log: Path) -> None:
+    """A word that no record has would find nothing, which reads as if nothing had happened."""
+    assert (
+        cli("audit", "query", log, "--caller", "program").out
+        == cli("audit", "query", log, "--caller", "programmatic").out
+    )
+    assert cli("audit", "query", log, "--caller", "nobody").status == 2
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"at":null,"seq":1,"type":"x"}', b'{"at":1,"seq":1}'])
+def test_hostile_lines_are_an_error_and_no_traceback(cli: Cli, tmp_path: Path, line: bytes) -> None:
+    """Who may write to the file must not stop those who look at it in an undefined way."""
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(line + b"\n")
+    for command in (["verify"], ["tail"], ["query"], ["stats"]):
+        assert cli("audit", *command, path).status in (1, 2)

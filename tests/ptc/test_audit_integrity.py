@@ -21,6 +21,8 @@ from ptc.audit.notes import verifier_key
 from ptc.audit.store import segments
 from ptc.audit.values import canonical
 from ptc.audit.verify import Verification, verify
+from ptc_tools.call import JsonValue
+from ptc_tools.outcome import Success
 from tests.ptc.audit_support import FORMS, KEYS, RUN, fill, open_log, raw_lines, read, record_call
 
 
@@ -614,3 +616,14 @@ def test_an_auditor_who_may_only_read_reads(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(folder / "a.db")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout == "intact\n", ran.stderr
+
+
+async def test_a_deeply_nested_result_is_intact(tmp_path: Path) -> None:
+    """The verifier reads whatever the log could write."""
+    path = tmp_path / "a.jsonl"
+    value: JsonValue = 1
+    for _ in range(400):
+        value = [value]
+    async with open_log(path, levels="full") as log:
+        await record_call(log, outcome=Success(value))
+    assert check(path).verdict == "intact"

@@ -71,7 +71,7 @@ def read(log: Path, log_id: str, run_id: str, call_id: str, link: JsonObject, ke
     Raises RecordNotFound where the file is gone, AuditCorrupt where it is not the one that was linked,
     AuditKeyError where the keyring cannot open it.
     """
-    name, digest = str(link["file"]), str(link["sha256"])
+    name, digest = str(link.get("file")), str(link.get("sha256"))
     if name != f"{digest[:32]}.journal":
         raise AuditCorrupt(f"the link to the journal {name!r} is not one of ours")
     try:

@@ -23,6 +23,7 @@ from ptc.audit.store import lock_path, segments, suffix_kind
 from ptc_tools.command_line import ptc_command
 
 _ATTEMPTS: Final = 20
+_MEMBERS: Final = ("identity", "origin", "tool", "content", "outcome", "data")
 
 Record: TypeAlias = dict[str, Any]
 """One record, parsed. Its members are described in docs/audit.md."""
@@ -99,13 +100,22 @@ def records(path: str | os.PathLike[str]) -> Iterator[Record]:
 def parse(line: Line) -> Record:
     try:
         record = json.loads(line.data)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or not _is_formed(record):
         raise AuditCorrupt(
-            f"{line.file}, record {line.number} is no JSON object; `{ptc_command()} audit verify` says more"
+            f"{line.file}, record {line.number} is no record of ours; `{ptc_command()} audit verify` says more"
         )
     return record
+
+
+def _is_formed(record: Record) -> bool:
+    """Whether those who read it find what they look for; whether it is genuine is another question."""
+    return (
+        type(record.get("seq")) is type(record.get("at")) is int
+        and isinstance(record.get("type"), str)
+        and all(isinstance(record.get(name, {}), dict) for name in _MEMBERS)
+    )
 
 
 def is_being_written(path: str | os.PathLike[str]) -> bool:

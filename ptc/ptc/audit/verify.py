@@ -7,6 +7,7 @@ Verification needs no secret: a verifier key is public. It never repairs anythin
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -171,7 +172,7 @@ class _Check:
 
     def line(self, line: Line) -> None:
         try:
-            self._judge(line, from_json(line.data, allow_inf_nan=False, cache_strings="keys"))
+            self._judge(line, _parsed(line.data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Whatever stands there: a verifier that stops at it would be the attacker's friend.
             self._find("tampered", "this is no record: damaged, or overwritten", line)
@@ -492,6 +493,14 @@ class _Check:
 
     def _add(self, finding: Finding) -> None:
         self.report.findings.append(finding)
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = from_json(data, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:  # nested deeper than that reader goes, or no JSON at all
+        record = json.loads(data)
+    return record
 
 
 def _as_list(value: object) -> list[object]:

@@ -224,9 +224,14 @@ def _filters(
     keys: Path | None,
 ) -> list[Filter]:
     """One filter, or one for each key that the arguments may have been digested with."""
+    from ptc.audit.errors import InvalidAuditConfig
     from ptc.audit.query import Filter
     from ptc.cli.audit_options import time_of
 
+    if caller == "program":  # as records call it
+        caller = "programmatic"
+    if caller not in (None, "direct", "programmatic"):
+        raise InvalidAuditConfig(f"a caller is direct or programmatic, not {caller!r}")
     digests: list[str | None] = [None]
     if arguments is not None:
         found = [digest for kind, digest in _digests(arguments, keys) if kind != "text"]
