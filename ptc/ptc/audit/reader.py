@@ -18,7 +18,7 @@ from typing import IO, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
-from ptc.audit.schema import SCHEMA
+from ptc.audit.schema import STATEMENTS
 from ptc.audit.store import lock_path, segments, suffix_kind
 from ptc_tools.command_line import ptc_command
 
@@ -159,7 +159,7 @@ def database_damage(file: Path) -> Iterator[Damage]:
                 yield Damage(
                     file, f"the database has a trigger or view that is not the log's: {foreign[0]!r:.80}"
                 )
-            if ours != SCHEMA:
+            if ours != STATEMENTS:
                 yield Damage(file, "the table of records or an index of it is not as the log made it")
             problems = db.execute("PRAGMA integrity_check(1)").fetchall()
             if [_text(row[0]) for row in problems] != ["ok"]:

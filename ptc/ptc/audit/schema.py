@@ -13,6 +13,6 @@ _STATEMENTS: Final = (
     "CREATE INDEX records_run ON records (run, seq) WHERE run IS NOT NULL",
     "CREATE INDEX records_checkpoint ON records (seq) WHERE type = 'audit.checkpoint'",
 )
-CREATE: Final = ";\n".join(_STATEMENTS) + ";\n"
-SCHEMA: Final = frozenset(_STATEMENTS)
+SCHEMA: Final = ";\n".join(_STATEMENTS) + ";\n"
+STATEMENTS: Final = frozenset(_STATEMENTS)
 """What `sqlite_master` says of the table of records; a run store may keep tables of its own beside it."""

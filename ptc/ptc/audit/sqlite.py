@@ -18,7 +18,7 @@ from typing import Final
 
 from ptc.audit.errors import AuditCorrupt, AuditLocked
 from ptc.audit.lines import Entry
-from ptc.audit.schema import APPLICATION_ID, CREATE
+from ptc.audit.schema import APPLICATION_ID, SCHEMA
 from ptc.audit.store import End, Reserve, StoreFailed, WriterLock, refuse_to_overwrite, segments, set_aside
 from ptc_tools.command_line import ptc_command
 
@@ -158,7 +158,7 @@ class SqliteStore:
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if identity == 0 and tables == 0:
             db.executescript(
-                f"BEGIN;{CREATE}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
+                f"BEGIN;{SCHEMA}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
             )
             self._sync_directory()
         elif identity != APPLICATION_ID:
