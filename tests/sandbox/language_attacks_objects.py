@@ -451,4 +451,95 @@ P._fields = ("gi_frame",)
 match P("x"):
     case P(a): r = [a]
 r
+=== real types: a class method bound to a type by hand -> forbidden_attribute
+classmethod(lambda c: c).__get__(int)()
+=== real types: a class method bound to a function by hand, by name -> forbidden_attribute
+getattr(classmethod(lambda c: c), "__get__")(print)()
+=== real types: the binding itself of class methods -> forbidden_attribute
+classmethod.__get__(classmethod(lambda c: c), int)()
+=== real types: an abstract class method bound by hand -> forbidden_attribute
+import abc
+abc.abstractclassmethod(lambda c: c).__get__(int)()
+=== real types: a partial class method bound by hand -> forbidden_attribute
+import functools
+functools.partialmethod(classmethod(lambda c: c)).__get__(int)()
+=== real types: the binding itself of partial methods -> forbidden_attribute
+import functools
+functools.partialmethod.__get__(functools.partialmethod(classmethod(lambda c: c)), int)()
+=== real types: a dispatched class method bound by hand -> forbidden_attribute
+import functools
+functools.singledispatchmethod(classmethod(lambda c, x: c)).__get__(int)(5)
+=== real types: a class method out of a namespace -> forbidden_attribute
+class B:
+    @classmethod
+    def f(cls): return cls
+vars(B)["f"].__get__(int)()
+=== real types: a class method bound in a pattern -> forbidden_attribute
+match classmethod(lambda c: c):
+    case object(__get__=g): r = g(int)()
+r
+=== real types: what lacked an attribute -> gives [true, true]
+import typing
+try:
+    typing.Type[int].zzz
+except AttributeError as e:
+    t = e.obj
+[t is type, t is type(int)]
+=== real types: what lacked an attribute, by the field's own reader -> forbidden_attribute
+AttributeError.obj.__get__(AttributeError())
+=== real types: what lacked an attribute, behind a generic alias -> raises AttributeError
+import typing
+try:
+    typing.Type[int].zzz
+except AttributeError as e:
+    t = typing.Annotated[e, 1].obj
+t is type
+=== real types: what lacked an attribute, by a pattern -> forbidden_attribute
+import typing
+try:
+    typing.Type[int].zzz
+except AttributeError as e:
+    match e:
+        case AttributeError(obj=t): pass
+t("X", (), {})
+=== real types: what lacked an attribute, behind another error -> gives true
+import contextlib
+try:
+    contextlib.ExitStack().enter_context(int)
+except TypeError as e:
+    t = e.__context__ and e.__context__.obj
+t is type or t is int or t is None
+=== real types: what two protocols could not tell apart -> gives [null, null]
+import functools, typing
+@typing.runtime_checkable
+class P(typing.Protocol):
+    def __len__(self): ...
+@typing.runtime_checkable
+class Q(typing.Protocol):
+    def __contains__(self, x): ...
+@functools.singledispatch
+def f(x): pass
+f.register(P, lambda x: 1)
+f.register(Q, lambda x: 2)
+try:
+    f([])
+except RuntimeError as e:
+    r = [e.__context__, e.__cause__]
+r
+=== own objects: a super object made anew after the check -> forbidden_attribute
+import asyncio
+class A:
+    def m(self, then):
+        then()
+        return self._loop
+s = super(A)
+i = s.__init__
+i(A, A())
+A.m(s, lambda: i(asyncio.Task, asyncio.current_task()))
+=== own objects: a super object made anew, read in place -> forbidden_attribute
+class A: pass
+super(A).__init__(A, A())
+=== own objects: telling the library's object its name -> forbidden_attribute
+import functools
+functools.partial(print).func.__set_name__(int, "x")
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import datetime
 import enum
+import functools
 import types
 import typing
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Any, Final, NoReturn
 from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.guards_format import safe_format, safe_format_map
-from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, know
+from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, know, visible
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import Rule, load_rule, store_rule
 
@@ -37,6 +38,7 @@ _BASES: Final = frozenset(
     }
 )
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_PARTIALMETHOD_GET: Final = functools.partialmethod.__get__
 _real_getattr = getattr
 _real_build_class = builtins.__build_class__
 
@@ -62,6 +64,8 @@ class Guards:
             **dict.fromkeys(
                 ("__members__", "_member_map_", "_member_names_", "_value2member_map_"), self._members
             ),
+            "__get__": self._get,
+            "obj": self._obj,
             "__setattr__": self._setattr_of,
             "__delattr__": self._setattr_of,
         }
@@ -153,6 +157,8 @@ class Guards:
         found = _real_getattr(obj, name) if allowed else None
         if type(found) is types.WrapperDescriptorType and found.__objclass__ is property:
             allowed = False  # through a class derived from property, it would change any property there is
+        if type(found) is types.MethodWrapperType and type(found.__self__) is super:
+            allowed = False  # it would make another object of what a check has passed
         if not allowed:
             raise RefusedAttribute("Programs may call __init__ through super() or a class only.")
         return found
@@ -165,6 +171,31 @@ class Guards:
         elif self._owns(obj, name) and type(obj) is not super:
             return _real_getattr(obj, "__dict__")
         raise RefusedAttribute(f"Programs may not read the namespace of {class_of(obj).__name__}.")
+
+    def _get(self, obj: Any, name: str) -> Any:
+        """A class method that is bound by hand, without an owner, is bound to the real type of what it is given."""
+        found = _real_getattr(obj, name)
+        binder: Any = obj if isinstance(obj, type) else type(obj)
+        if type(found) is types.MethodWrapperType:
+            binder = type(found.__self__)
+        elif type(found) is types.WrapperDescriptorType:
+            binder = found.__objclass__
+        if issubclass(binder, classmethod):
+            raise RefusedAttribute("Programs may not bind a class method by hand: call it on the class.")
+        if found is _PARTIALMETHOD_GET or _real_getattr(found, "__func__", None) is _PARTIALMETHOD_GET:
+            raise RefusedAttribute("Programs may not bind a partialmethod by hand: call it on an instance.")
+        return found
+
+    def _obj(self, obj: Any, name: str) -> Any:
+        """`error.obj` is whatever lacked the attribute: a value as programs may hold it, or None."""
+        found = _real_getattr(obj, name)
+        if type(found) is types.MemberDescriptorType and issubclass(found.__objclass__, AttributeError):
+            raise RefusedAttribute("Read obj of the error itself.")
+        if isinstance(found, type):
+            return visible(found)
+        if not issubclass(type(obj), (AttributeError, super, *_ALIASES)):
+            return found
+        return found if self.owns_class(type(found)) or class_of(found) is type(found) else None
 
     def _annotations(self, obj: Any, name: str) -> Any:
         if (

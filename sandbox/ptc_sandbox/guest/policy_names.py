@@ -79,7 +79,11 @@ GUARDED: Final = frozenset(
         *("no_cache", "from_file", "clear_cache"),  # of a time zone they look for files
         "evaluate",  # of typing's references to a name
         *("_member_map_", "_member_names_", "_value2member_map_"),  # of an enumeration: copies
-        *(f"__{name}__" for name in words("init class dict annotations setattr delattr getattr members")),
+        "obj",  # of an AttributeError it is whatever lacked the attribute
+        *(
+            f"__{name}__"
+            for name in words("init class dict annotations setattr delattr getattr members get set_name")
+        ),
     )
 )
 """Attributes that are ordinary on most objects and a way out on some."""

@@ -223,6 +223,7 @@ class ProgramPolicy(RestrictingNodeTransformer):
             isinstance(value, ast.Call)
             and isinstance(value.func, ast.Name)
             and value.func.id == "super"
+            and not (value.args or value.keywords)  # super(A) is a super object that may be made anew
             and "super" not in self._bound_anywhere()
         )
 

@@ -93,8 +93,11 @@ def functools_members(guards: Guards) -> dict[str, Any]:
             return self._dispatcher.register(cls, method)
 
         def __get__(self, obj: Any, cls: Any = None) -> Any:
+            if cls is None:
+                raise RefusedAttribute("Programs may not bind a singledispatchmethod by hand.")
+
             def method(*args: Any, **kwargs: Any) -> Any:
-                implementation = self._dispatcher.dispatch(type(args[0]))
+                implementation = _implementation(self._dispatcher._real, type(args[0]))
                 return implementation.__get__(obj, cls)(*args, **kwargs)
 
             return method
@@ -226,7 +229,7 @@ class _Dispatcher:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not args:
             raise TypeError(f"{self.__name__} requires at least 1 positional argument")
-        return self._real.dispatch(type(args[0]))(*args, **kwargs)
+        return _implementation(self._real, type(args[0]))(*args, **kwargs)
 
     def register(self, cls: Any, func: Any = None) -> Any:
         """Register an implementation for a type, also as a decorator."""
@@ -239,6 +242,16 @@ class _Dispatcher:
 
     def __get__(self, obj: Any, cls: Any = None) -> Any:
         return self if obj is None else types.MethodType(self, obj)
+
+
+def _implementation(real: Any, kind: type) -> Any:
+    """What `real` has for the type. An error says so in words only: those behind it hold the type itself."""
+    try:
+        return real.dispatch(kind)
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the errors behind it hold the type
+        known = type(error) in (RuntimeError, TypeError) and error.args and type(error.args[0]) is str
+        what = error.args[0] if known else "the implementation for this type cannot be found"
+    raise RuntimeError(what)
 
 
 def _is_type(value: Any) -> bool:
