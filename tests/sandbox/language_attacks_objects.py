@@ -542,4 +542,20 @@ super(A).__init__(A, A())
 === own objects: telling the library's object its name -> forbidden_attribute
 import functools
 functools.partial(print).func.__set_name__(int, "x")
+=== chance: the seed of the machine, past the class -> gives [true, false]
+import random
+r = random.Random(1)
+super(random.Random, r).seed()
+random.seed(5)
+s = random.Random.__new__(random.Random)
+a = super(random.Random, random.Random).__new__(random.Random).random()
+b = super(random.Random, random.Random).__new__(random.Random).random()
+[a == b == s.random(), super(random.Random, r).seed.__module__ == 'random']
+=== chance: the seed of the machine, by the class's own method -> gives true
+import random
+class L: pass
+r, q = random.Random(1), random.Random(1)
+super(random.Random, r).seed(3)
+q.seed(3)
+r.random() == q.random()
 """

@@ -12,7 +12,7 @@ import random
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from ptc_sandbox.guest.facades import table
 from ptc_sandbox.guest.guards import Guards
@@ -24,16 +24,17 @@ def random_class(guards: Guards) -> type[random.Random]:
     """`random.Random` whose unseeded instances are seeded by the journal."""
     environment = guards.environment
 
-    class Random(random.Random):
-        """Random number generator; without a seed it takes one from the run."""
-
-        __module__ = "random"
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Random:
+    class Seeded(random.Random):  # apart from what programs hold: `super(random.Random, r)` ends up here
+        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
             return super().__new__(cls, 0)  # type: ignore[call-arg]  # the C type would draw from the system before __init__
 
         def seed(self, a: Any = None, version: int = 2) -> None:
             super().seed(environment.random.getrandbits(256) if a is None else a, version)
+
+    class Random(Seeded):
+        """Random number generator; without a seed it takes one from the run."""
+
+        __module__ = "random"
 
     Random.__qualname__ = "Random"
     return Random
