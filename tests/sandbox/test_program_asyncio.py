@@ -275,6 +275,50 @@ async def test_as_in_plain_cpython(sandbox: Sandbox, name: str) -> None:
     assert result.value == json.loads(json.dumps(expected))
 
 
+OWN_LOOP = """
+import asyncio
+class L:
+    def get_debug(self): return False
+    def create_task(self, coro): return coro
+async def g(): pass
+await asyncio.sleep(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("attack", "code"),
+    [
+        ("asyncio.Future(loop=L())", "forbidden_call"),
+        ("asyncio.Task(None, loop=L())", "forbidden_call"),
+        ("asyncio.ensure_future(asyncio.sleep, loop=L())", "forbidden_call"),
+        ("super(asyncio.Future, asyncio.Future()).__init__(loop=L())", "TypeError"),
+        ("super(asyncio.Task, asyncio.current_task()).__init__(None, loop=L())", "TypeError"),
+        ("super(object, asyncio.current_task()).__init__()", "forbidden_attribute"),
+    ],
+)
+async def test_no_future_on_a_loop_of_the_programs(sandbox: Sandbox, attack: str, code: str) -> None:
+    """A loop is handed the context of what it calls, and in it things of this process."""
+    result = await sandbox.run(OWN_LOOP + attack, tools=TOOLS)
+    assert result.error is not None
+    assert code in (result.error.code, result.error.type), result.error
+
+
+async def test_futures_are_what_they_say(sandbox: Sandbox) -> None:
+    """Futures and tasks are made, awaited and told apart by the names that programs have for them."""
+    code = """
+import asyncio
+async def g() -> "asyncio.Future[int]": return 5
+f = asyncio.Future()
+t = asyncio.Task(g(), name="a")
+f.set_result(3)
+[isinstance(f, asyncio.Future), isinstance(t, asyncio.Future), isinstance(t, asyncio.Task), type(f) is asyncio.Future,
+ isinstance(f, asyncio.Task), await f, await asyncio.ensure_future(t), t.get_name(), asyncio.Future[int] == asyncio.Future[int]]
+"""
+    result = await sandbox.run(code, tools=TOOLS)
+    assert result.status == "completed", result.error
+    assert result.value == [True, True, True, True, False, 3, 5, "a", True]
+
+
 async def plainly_in_thread(code: str) -> Any:
     """`asyncio.run` cannot be called where a loop runs; what is inside it can be awaited."""
     return await plainly(code.replace("asyncio.run(main())", "await main()"))

@@ -7,12 +7,15 @@ No loop, no threads, no subprocesses, no streams. What orders by address in the 
 from __future__ import annotations
 
 import asyncio
+import types
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from ptc_sandbox.guest.facades import module
 from ptc_sandbox.guest.facades.module import Facade
+from ptc_sandbox.guest.guards_types import StandInMeta, make_stand_in
 from ptc_sandbox.guest.loop import ProgramLoop, ProgramTask
+from ptc_sandbox.guest.policy_errors import RefusedCall
 
 _AS_THEY_ARE = (
     "ALL_COMPLETED",
@@ -36,7 +39,6 @@ _AS_THEY_ARE = (
     "TaskGroup",
     "TimeoutError",
     "current_task",
-    "ensure_future",
     "gather",
     "iscoroutine",
     "iscoroutinefunction",
@@ -66,8 +68,9 @@ def facade(loop: ProgramLoop) -> Facade:
     found = {name: getattr(asyncio, name) for name in _AS_THEY_ARE if hasattr(asyncio, name)}
     members = {
         **found,
-        "Task": ProgramTask,
-        "Future": asyncio.Future,
+        "Task": _task,
+        "Future": _future,
+        "ensure_future": _ensure_future,
         "as_completed": _as_completed,
         "all_tasks": lambda: asyncio.all_tasks(loop),
         "create_task": _create_task(loop),
@@ -76,6 +79,45 @@ def facade(loop: ProgramLoop) -> Facade:
         "get_running_loop": lambda: Loop(loop),
     }
     return module.facade("asyncio", members, _REFUSED)
+
+
+def _no_other(loop: object) -> None:
+    """A loop of the program's own would be handed contexts and what hides in them."""
+    if loop is not None:
+        raise RefusedCall("Programs may not choose a loop: leave out loop.")
+
+
+class _FutureMeta(StandInMeta):
+    """`asyncio.Future` to programs: makes real ones, on the program's loop."""
+
+    def __call__(cls, *, loop: object = None) -> Any:  # type: ignore[override]  # noqa: N805
+        _no_other(loop)
+        return asyncio.Future()
+
+
+class _TaskMeta(StandInMeta):
+    """`asyncio.Task` to programs, likewise."""
+
+    def __call__(  # type: ignore[override]
+        cls,  # noqa: N805
+        coro: Any,
+        *,
+        loop: object = None,
+        name: str | None = None,
+    ) -> Any:
+        _no_other(loop)
+        return asyncio.create_task(coro, name=name)
+
+
+_future = make_stand_in(asyncio.Future, _FutureMeta)
+_task = make_stand_in(ProgramTask, _TaskMeta)
+for _made in (_future, _task):
+    type.__setattr__(_made, "__class_getitem__", classmethod(types.GenericAlias))
+
+
+def _ensure_future(coro_or_future: Any, *, loop: object = None) -> Any:
+    _no_other(loop)
+    return asyncio.ensure_future(coro_or_future)
 
 
 class Loop:

@@ -153,7 +153,8 @@ class Guards:
         if isinstance(obj, type):
             allowed = self.owns_class(obj) or (obj in self.bases and obj is not property)
         else:
-            allowed = type(obj) is super or self.owns_class(type(obj))
+            of = self._self_of(obj)  # the object behind a `super`: one of the library's is not made anew
+            allowed = self.owns_class(of if isinstance(of, type) else type(of))
         found = _real_getattr(obj, name) if allowed else None
         if type(found) is types.WrapperDescriptorType and found.__objclass__ is property:
             allowed = False  # through a class derived from property, it would change any property there is
