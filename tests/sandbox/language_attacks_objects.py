@@ -492,7 +492,10 @@ import typing
 try:
     typing.Type[int].zzz
 except AttributeError as e:
-    t = getattr(typing.Annotated[e, 1], "obj", type)
+    try:
+        t = typing.Annotated[e, 1].obj
+    except AttributeError:
+        t = type  # some versions do not pass it on
 t is type
 === real types: what lacked an attribute, by a pattern -> forbidden_attribute
 import typing
