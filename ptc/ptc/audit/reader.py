@@ -185,6 +185,8 @@ def json_lines(file: Path, stream: IO[bytes] | None) -> Iterator[Line]:
 def _rows(file: Path) -> Iterator[Line | Damage]:
     try:
         with closing(connect(file)) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                return  # its writer has just made the file; that a closed one is empty is for `verify` to say
             rows = db.execute(
                 "SELECT record, seq, at, type, run, tool, caller, status, arguments FROM records ORDER BY seq"
             )
