@@ -61,11 +61,12 @@ class JsonLines:
                 self._cut_back()
             if meanwhile is not None:
                 meanwhile()
+            self._torn = True  # until all of it is there, whatever ends this in between
             self._write(data)
             if sync and not self._durable:
                 self._files.datasync(self._fd)
+            self._torn = False
         except OSError as error:
-            self._torn = True
             name = errno.errorcode.get(error.errno or 0, "EIO")
             with contextlib.suppress(OSError):  # the next append tries again, before it adds anything
                 self._cut_back()

@@ -87,10 +87,11 @@ class SqliteStore:
                     db.execute(statement, values)
                 db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
-            if db.in_transaction:
-                db.rollback()
             name = "ENOSPC" if error.sqlite_errorname == "SQLITE_FULL" else error.sqlite_errorname
             raise StoreFailed(name, f"{self._path}: {error}") from error
+        finally:
+            if db.in_transaction:
+                db.rollback()
         self._size += sum(len(entry.line) for entry in entries)
 
     def size(self) -> int:
