@@ -23,7 +23,6 @@ from ptc import wire_json
 from ptc.errors import (
     InvalidInput,
     LocalProtocolError,
-    ReasoningNotReplayable,
     RemoteProtocolError,
     UnansweredCalls,
 )
@@ -35,14 +34,12 @@ from ptc.events import (
     Finished,
     Incomplete,
     PendingCall,
-    ProgramClosed,
-    ProgramOpened,
-    ProgramPaused,
     Refused,
     StillRunning,
 )
-from ptc.history import orphans
-from ptc.items import OUTPUT_OF, as_items, call_key, for_request, item_type
+from ptc.fitting import check_answer, check_input, check_reasoning
+from ptc.items import as_items, for_request
+from ptc.opened import HostedPrograms
 from ptc.reading import (
     Messages,
     check_sendable,
@@ -53,9 +50,8 @@ from ptc.reading import (
     output_of,
     pending_of,
     text_of,
-    unreplayable_reasoning,
 )
-from ptc_tools.call import JsonObject, JsonValue, Program
+from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson
 
 HistoryMode: TypeAlias = Literal["stateless", "previous_response", "conversation"]
@@ -143,8 +139,7 @@ class Conversation:
         self._unsent_from = 0
         self._pending: dict[str, PendingCall] = {}
         self._answers: dict[str, JsonObject] = {}
-        self._open: dict[str, None] = {}
-        self._known_programs: set[str] = set()
+        self._programs = HostedPrograms()
         self._after_answers = Step.LAST_ANSWER
         self.refused: tuple[JsonObject, ...] = ()
 
@@ -158,12 +153,12 @@ class Conversation:
     @property
     def open_programs(self) -> tuple[str, ...]:
         """Call ids of hosted programs that may make calls now."""
-        return tuple(self._open)
+        return tuple(self._programs)
 
     @property
     def at_boundary(self) -> bool:
         """Whether the history may be cut or summarised here: no call and no program is open (rule 10)."""
-        return self.state in (State.RESTING, State.READY) and not self._open
+        return self.state in (State.RESTING, State.READY) and not self._programs
 
     @property
     def complete_history(self) -> bool:
@@ -191,10 +186,9 @@ class Conversation:
         except InvalidJson as error:
             raise InvalidInput(f"the input cannot be sent: {error}") from None
         if self.mode == "stateless":
-            self._refuse_dangling(items, self.history)
+            check_input(items, self.history)
         self._step(Step.INPUT)
-        for item in items:
-            self._note_program(item)
+        self._programs.note(items)
         self.history.extend(items)
 
     def request(self) -> JsonObject:
@@ -260,7 +254,7 @@ class Conversation:
         if pending is None or call_id in self._answers:
             why = "was answered already" if call_id in self._answers else "is not pending"
             raise LocalProtocolError(f"call {call_id!r} {why}", call_id=call_id)
-        self._check_answer(pending, item)
+        check_answer(pending, item)
         last = len(self._answers) + 1 == len(self._pending)
         self._step(self._after_answers if last else Step.ANSWER)
         self._answers[call_id] = item
@@ -274,7 +268,7 @@ class Conversation:
             raise LocalProtocolError(
                 "the history can be replaced only where we hold it, and while no call and no program is open"
             )
-        self._refuse_dangling(items, ())
+        check_input(items, ())
         self.history[:] = items
 
     def restore(
@@ -289,8 +283,7 @@ class Conversation:
         if self.state is not State.RESTING or self.history or not pending:
             raise LocalProtocolError("only a new conversation is restored, and only to where calls wait")
         self.history.extend(history)
-        for item in history:
-            self._note_program(item)
+        self._programs.note(history)
         self._unsent_from = len(history)
         self.previous_response_id = previous_response_id
         self._pending = {call.call.call_id: call for call in pending}
@@ -320,19 +313,19 @@ class Conversation:
         check_sendable(output)
         pending = pending_of(output, whole=whole)
         messages = messages_of(output)
-        programs = self._programs_in(output)
+        programs = self._programs.events_of(output)
         ends = not whole or (not pending and bool(messages.answer))
-        self._refuse_lost_reasoning(output, ends)
+        if self.mode == "stateless" and not ends:
+            check_reasoning(output)
         self.history.extend(output)
         self._unsent_from = len(self.history)
         response_id = response.get("id")
         if self.mode == "previous_response" and isinstance(response_id, str):
             self.previous_response_id = response_id
-        for item in output:
-            self._note_program(item)
+        self._programs.note(output)
         self._pending = {call.call.call_id: call for call in pending}
         self._after_answers = Step.LAST_ANSWER_AFTER_END if _is_final(messages, whole) else Step.LAST_ANSWER
-        events: list[Event] = [*programs, *pending, *self._paused_by(pending)]
+        events: list[Event] = [*programs, *pending, *self._programs.paused_by(pending)]
         events += self._said(messages, ended=ends)
         if pending:
             self._step(Step.CALLS)
@@ -345,40 +338,6 @@ class Conversation:
             events.append(_ending(messages, incomplete_reason(response), whole))
         return tuple(events)
 
-    def _programs_in(self, output: Sequence[JsonObject]) -> list[Event]:
-        events: list[Event] = []
-        known = set(self._known_programs)
-        for item in output:
-            kind, call_id = item_type(item), item.get("call_id")
-            if kind not in ("program", "program_output"):
-                continue
-            if not isinstance(call_id, str) or not call_id:
-                raise RemoteProtocolError(f"a {kind} item came without a call id")
-            if kind == "program":
-                if call_id in known:
-                    raise RemoteProtocolError(f"a second program came with the call id {call_id!r}")
-                known.add(call_id)
-                events.append(ProgramOpened(call_id, str(item.get("code") or ""), item))
-            else:
-                status = str(item.get("status") or "completed")
-                events.append(ProgramClosed(call_id, str(item.get("result") or ""), status, item))
-        return events
-
-    def _note_program(self, item: JsonObject) -> None:
-        kind, call_id = item_type(item), item.get("call_id")
-        if kind == "program" and isinstance(call_id, str):
-            self._open[call_id] = None
-            self._known_programs.add(call_id)
-        elif kind == "program_output" and isinstance(call_id, str):
-            self._open.pop(call_id, None)
-
-    def _paused_by(self, pending: Sequence[PendingCall]) -> list[Event]:
-        waiting: dict[str, list[str]] = {}
-        for call in pending:
-            if isinstance(call.call.caller, Program) and call.call.caller.caller_id in self._open:
-                waiting.setdefault(call.call.caller.caller_id, []).append(call.call.call_id)
-        return [ProgramPaused(program, tuple(calls)) for program, calls in waiting.items()]
-
     def _said(self, messages: Messages, *, ended: bool) -> list[Event]:
         on_the_way = (
             messages.commentary if ended else (*messages.commentary, *messages.final, *messages.unphased)
@@ -386,43 +345,6 @@ class Conversation:
         if ended and messages.final:
             on_the_way = (*on_the_way, *messages.unphased)
         return [Commentary(text_of(item), item) for item in on_the_way]
-
-    def _refuse_lost_reasoning(self, output: Sequence[JsonObject], ends: bool) -> None:
-        lost = unreplayable_reasoning(output) if self.mode == "stateless" and not ends else None
-        if lost is not None:
-            raise ReasoningNotReplayable(
-                f"reasoning item {lost.get('id')!r} came without encrypted_content, so this run cannot go on "
-                'with store=False; use a deployment that returns it, or history="previous_response"',
-            )
-
-    def _refuse_dangling(self, items: Sequence[JsonObject], history: Sequence[JsonObject]) -> None:
-        problems = orphans([*history, *items])
-        if problems:
-            raise InvalidInput(f"the input does not hold together: {'; '.join(problems[:5])}")
-        lost = unreplayable_reasoning(items)
-        if lost is not None:
-            raise InvalidInput(
-                f"reasoning item {lost.get('id')!r} has no encrypted_content, so it cannot be replayed with "
-                'store=False; leave out whole turns only, or use history="previous_response"'
-            )
-        if any(item_type(item) == "item_reference" for item in items):
-            raise InvalidInput("item references mean nothing with store=False; give the items themselves")
-
-    def _check_answer(self, pending: PendingCall, item: JsonObject) -> None:
-        call_id, wanted = pending.call.call_id, OUTPUT_OF[pending.kind]
-        if item_type(item) != wanted:
-            raise LocalProtocolError(
-                f"call {call_id!r} is answered by a {wanted}, not {item_type(item)}", call_id=call_id
-            )
-        if call_key(item) != call_key(pending.item):
-            raise LocalProtocolError(f"the output names another call than {call_id!r}", call_id=call_id)
-        absent = object()
-        if wanted.endswith("_call_output") and item.get("caller", absent) != pending.item.get(
-            "caller", absent
-        ):
-            raise LocalProtocolError(
-                f"the output of {call_id!r} must carry the call's `caller` unchanged", call_id=call_id
-            )
 
 
 def _is_final(messages: Messages, whole: bool) -> bool:
