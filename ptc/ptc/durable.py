@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
@@ -19,6 +19,7 @@ from ptc.exposure import LiveExposure
 from ptc.outcome_json import outcome_to_json
 from ptc.past import Past, decision_to_json
 from ptc.settings import Settings
+from ptc.stepping import DurableRecorder
 from ptc.store.errors import LeaseLost, RequestUncertain
 from ptc.store.protocol import Lease, RunStore, Step, StoredStatus
 from ptc.toolbox import Entry, entry_name
@@ -27,23 +28,17 @@ from ptc_tools.context import RunContext, idempotency_key
 from ptc_tools.contract import Contract
 from ptc_tools.errors import PtcError
 from ptc_tools.ledger import GIVEN_UP
-from ptc_tools.outcome import Cancelled, Denied, Outcome, Success, Uncertain
-from ptc_tools.record import Recorder
+from ptc_tools.outcome import Cancelled, Outcome, Success, Uncertain
 
 if TYPE_CHECKING:
     from ptc.store.sqlite import SQLiteRunStore
     from ptc_sandbox.journal import Entry as JournalEntry
     from ptc_sandbox.journal import JournalHeader
 
-_Note: TypeAlias = "tuple[str, JsonObject]"
+Note: TypeAlias = "tuple[str, JsonObject]"
+"""The kind and the data of a step that is to come."""
 T = TypeVar("T")
 _UNDER_WAY = ("queued", "in_progress")
-
-
-@dataclass(slots=True)
-class _Token:
-    key: str
-    token: object
 
 
 class Durable:
@@ -68,7 +63,7 @@ class Durable:
         self._lease = lease
         self._resend = resend
         self._next = self.past.last + 1
-        self._notes: list[_Note] = []
+        self._notes: list[Note] = []
         self._joint: SQLiteRunStore | None = None
         self._channel = ""
         self._open: set[asyncio.Future[None]] = set()
@@ -156,7 +151,7 @@ class Durable:
     async def commit(
         self,
         write: Callable[..., Coroutine[Any, Any, T]] | None,
-        *own: _Note,
+        *own: Note,
         status: StoredStatus | None = None,
     ) -> T | None:
         """Makes `own` and what was noted before durable, and the record that `write` writes.
@@ -206,7 +201,7 @@ class Durable:
             await asyncio.wait(tuple(self._open))
         self._channel = channel
 
-    def _numbered(self, notes: Sequence[_Note]) -> list[Step]:
+    def _numbered(self, notes: Sequence[Note]) -> list[Step]:
         steps = [Step(self._next + index, kind, data) for index, (kind, data) in enumerate(notes)]
         self._next += len(steps)
         return steps
@@ -233,7 +228,7 @@ class Durable:
         """Notes a response, unless it is one of the past: then False. One that goes on is durable at once."""
         if id(response) in self._replayed:
             return False
-        note: _Note = (
+        note: Note = (
             "received",
             {"request": self.request(), "response": response, "programs": programs},
         )
@@ -282,7 +277,7 @@ class Durable:
 
     def admission(
         self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
-    ) -> tuple[str, _Note]:
+    ) -> tuple[str, Note]:
         """The key of a call, and the step that says that it is about to run."""
         key = self.key(call, run)
         attempt = self.attempts[key] = self.attempts.get(key, 0) + 1
@@ -304,7 +299,7 @@ class Durable:
         }
         return key, ("admitted", data)
 
-    def ending(self, key: str, outcome: Outcome) -> _Note:
+    def ending(self, key: str, outcome: Outcome) -> Note:
         """The step that says how a call ended."""
         given_up = isinstance(outcome, Uncertain) and outcome.message == GIVEN_UP
         settled = not given_up and not isinstance(outcome, Cancelled)
@@ -349,68 +344,3 @@ class _Entries(list["JournalEntry"]):
         if len(self) > self._recorded:
             (told,) = cast("list[JsonValue]", Journal(self._header, (entry,)).to_json()["entries"])
             self._durable.note("entry", {"program": self._program, "entry": told})
-
-
-class DurableRecorder:
-    """The recorder of a durable run: a step and, where there is one, the application's own record."""
-
-    def __init__(self, durable: Durable, inner: Recorder | None) -> None:
-        self._durable = durable
-        self._inner = inner
-
-    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
-        inner = self._inner
-        key, step = self._durable.admission(call, contract, arguments, run)
-        write = None if inner is None else _writing(inner.started, call, contract, arguments, run)
-        return _Token(key, await self._durable.commit(write, step))
-
-    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
-        assert isinstance(token, _Token)
-        inner = self._inner
-        step = self._durable.ending(token.key, outcome)
-        write = None if inner is None else _writing(inner.finished, token.token, outcome, duration_us)
-        await self._durable.commit(write, step)
-
-    async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
-        if self._inner is not None:
-            await self._inner.denied(call, contract, outcome, run)
-
-    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
-        status: StoredStatus | None = None
-        own: list[_Note] = []
-        durable, past = self._durable, self._durable.past
-        match type:
-            case "run.started" if past:
-                type, data = "run.recovered", {"steps": past.last, "status": durable.was}
-            case "request.sent":
-                sent: JsonObject = {"request": data["request"], "attempt": data["attempt"]}
-                own.append(("sent", {**sent, "offered": durable.offered()}))
-            case "program.started" | "program.finished":
-                told = self._program(type, data)
-                if told is None:
-                    return
-                own.append(told)
-            case "run.finished":
-                status = cast("StoredStatus", data["status"])
-                if past.ended == status:
-                    await durable.commit(None, status=status)
-                    return
-                own.append(("ended", {"status": status}))
-        write = None if self._inner is None else _writing(self._inner.event, type, data, run)
-        await durable.commit(write, *own, status=status)
-
-    def _program(self, type: str, data: JsonObject) -> _Note | None:
-        """None where the past has told this already: a recovered run reads its responses once more."""
-        key = str(data["call_id"])
-        if data.get("where") == "hosted" or "result" in data:
-            return None if (type, key) in self._durable.past.told else ("told", {"type": type, "key": key})
-        kept = ("call_id", "code", "language", "status", "value", "output")
-        told: JsonObject = {name: data[name] for name in kept if name in data}
-        return "program", {"request": self._durable.request(), "type": type, "data": told}
-
-
-def _writing(record: Callable[..., Any], *arguments: Any) -> Callable[..., Coroutine[Any, Any, Any]]:
-    async def write(**also: Any) -> Any:
-        return await record(*arguments, **also)
-
-    return write
