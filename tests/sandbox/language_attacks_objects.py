@@ -250,6 +250,31 @@ class Y:
     _log_destroy_pending: object
 await asyncio.sleep(0)
 Y.__init__(asyncio.current_task(), 5)
+=== a metaclass's own: the registry of an abstract class printed -> forbidden_attribute
+from abc import ABC
+class Writer:
+    def write(self, text): print(text)
+class A(ABC): pass
+A._dump_registry(Writer())
+=== a metaclass's own: by a computed name -> forbidden_attribute
+from abc import ABC
+class A(ABC): pass
+getattr(A, "_abc_" + "registry_clear")()
+=== a metaclass's own: through super in a class method -> forbidden_attribute
+from abc import ABC
+class A(ABC):
+    @classmethod
+    def f(cls): return cls._abc_caches_clear()
+A.f()
+=== a metaclass's own: the data behind an abstract class -> forbidden_attribute
+from abc import ABC
+class A(ABC): pass
+A._abc_impl
+=== a metaclass's own: of a protocol -> forbidden_attribute
+from typing import Protocol
+class P(Protocol):
+    x: int
+P._dump_registry()
 === generated methods: on a class that an ABC takes for an instance -> raises TypeError
 from dataclasses import dataclass
 from abc import ABC

@@ -599,7 +599,7 @@ class A:
         raise AttributeError(name)
 a = A(); a.x = 1
 copy.copy(a).x == 1
-=== waiting: a future of the program's own making -> raises RuntimeError
+=== waiting: a future of the program's own making -> forbidden_name
 import asyncio
 class Fake:
     _asyncio_future_blocking = True
@@ -608,6 +608,30 @@ class Fake:
 class Awaitable:
     def __await__(self): yield Fake()
 await Awaitable()
+=== waiting: a future that answers for itself -> raises RuntimeError
+class Fake:
+    def __getattr__(self, name):
+        if name == "_asyncio_" + "future_blocking": return True
+        raise AttributeError(name)
+    def get_loop(self): return self
+    def add_done_callback(self, callback, context=None): self.callback = callback
+class Awaitable:
+    def __await__(self): yield Fake()
+await Awaitable()
+=== waiting: a future by an attribute set later -> forbidden_attribute
+class Fake: pass
+setattr(Fake, "_asyncio_" + "future_blocking", False)
+=== waiting: a future by the slots of its class -> forbidden_attribute
+class Fake:
+    __slots__ = ("_asyncio_future_blocking",)
+=== waiting: a future by the members of an enumeration -> forbidden_attribute
+from enum import Enum
+import asyncio
+Fake = Enum("Fake", {"_asyncio_" + "future_blocking": 1, "get_loop": lambda self: self})
+await asyncio.gather(*Fake)
+=== waiting: a future by the fields of a dataclass -> forbidden_attribute
+import dataclasses
+dataclasses.make_dataclass("Fake", ["_asyncio_" + "future_blocking"])
 === waiting: something that is no future -> raises RuntimeError
 class Awaitable:
     def __await__(self): yield 5

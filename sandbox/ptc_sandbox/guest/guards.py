@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 
 from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.environment import Environment
+from ptc_sandbox.guest.guards_classes import BASES, check_contents, class_name, is_namedtuple, may_be_listed
 from ptc_sandbox.guest.guards_format import safe_format, safe_format_map
 from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, know, visible
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
@@ -24,19 +25,6 @@ from ptc_sandbox.guest.policy_names import Rule, load_rule, store_rule
 
 _METHOD: Final = types.BuiltinMethodType
 _ALIASES: Final[tuple[type, ...]] = (types.GenericAlias, typing._GenericAlias)  # type: ignore[attr-defined]
-_BASES: Final = frozenset(
-    {
-        typing.Generic,  # `class A[T]` derives from it
-        *(object, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, property),
-        *(
-            value
-            for value in vars(builtins).values()
-            if isinstance(value, type)
-            and issubclass(value, BaseException)
-            and not issubclass(value, BaseExceptionGroup)  # except* trusts what their methods return
-        ),
-    }
-)
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _PARTIALMETHOD_GET: Final = functools.partialmethod.__get__
 _real_getattr = getattr
@@ -50,7 +38,7 @@ class Guards:
         self.environment = environment
         self.classes: dict[int, type] = {}
         self._building = 0
-        self.bases: set[Any] = set(_BASES)
+        self.bases: set[Any] = set(BASES)
         self._namespace = namespace
         self.own = self._make_own()
         self._special: dict[str, Callable[[Any, str], Any]] = {
@@ -72,7 +60,7 @@ class Guards:
 
     def adopt(self, cls: type) -> type:
         """The class belongs to the program: its private attributes are the program's."""
-        _check_contents(cls)
+        check_contents(cls)
         self.classes[id(cls)] = cls
         know(cls)
         return cls
@@ -168,7 +156,7 @@ class Guards:
         if isinstance(obj, type):
             if self._owns(obj, name):
                 own = type.__getattribute__(obj, "__dict__")
-                return types.MappingProxyType({key: own[key] for key in own if _may_be_listed(key, own[key])})
+                return types.MappingProxyType({key: own[key] for key in own if may_be_listed(key, own[key])})
         elif self._owns(obj, name) and type(obj) is not super:
             return _real_getattr(obj, "__dict__")
         raise RefusedAttribute(f"Programs may not read the namespace of {class_of(obj).__name__}.")
@@ -347,7 +335,7 @@ class Guards:
 
     def _check_base(self, base: Any, bases: tuple[Any, ...]) -> None:
         if isinstance(base, type):
-            if not (self.owns_class(base) or base in self.bases or _is_namedtuple(base)):
+            if not (self.owns_class(base) or base in self.bases or is_namedtuple(base)):
                 self._refuse_base(class_name(base))
         elif isinstance(base, _ALIASES):
             for behind in types.resolve_bases((base,)):
@@ -366,41 +354,6 @@ class Guards:
         if found is None:
             raise RefusedCall("Programs may use ABCMeta as a metaclass, and no other.", "forbidden_class")
         return found
-
-
-def _check_contents(cls: type) -> None:
-    """However it came there: a class of the program's has no special attribute that it could not have defined."""
-    contents = type.__getattribute__(cls, "__dict__")
-    of_enum = isinstance(cls, enum.EnumMeta)
-    for name in contents:
-        if name[:2] == "__" and names.is_dunder(name) and name not in names.OF_CLASSES:
-            if of_enum and name == "__reduce_ex__":
-                continue  # enum's own, where a type that cannot be pickled is mixed in
-            raise RefusedAttribute(f"A class may not have the attribute {name}.")
-    if "__match_args__" in contents:
-        listed = contents["__match_args__"]
-        if type(listed) is not tuple or names.match_args(map(str, listed)) != listed:
-            raise RefusedAttribute("__match_args__ may list ordinary names only.")
-
-
-def _may_be_listed(name: str, value: object) -> bool:
-    """Whether `vars(cls)` shows an entry. The redirections of enumerations read what their own fields name."""
-    return (
-        not names.is_dunder(name)
-        and not (names.is_sunder(name) and load_rule(name) is Rule.GUARDED)
-        and load_rule(name) in (Rule.PLAIN, Rule.PRIVATE, Rule.GUARDED)
-        and not isinstance(value, types.DynamicClassAttribute)
-    )
-
-
-def _is_namedtuple(cls: type) -> bool:
-    """A class of `collections.namedtuple`: a tuple with names, and nothing private that is not the program's."""
-    return type(cls) is type and type.mro(cls)[1:] == [tuple, object] and "_fields" in cls.__dict__
-
-
-def class_name(cls: type) -> str:
-    """The name of a class, whatever its metaclass says."""
-    return str(type.__dict__["__name__"].__get__(cls))
 
 
 def _self_class_of(obj: Any) -> Any:

@@ -6,8 +6,11 @@ The rules are the same before the program runs (`policy`) and while it runs, whe
 
 from __future__ import annotations
 
+import abc
+import enum
 import itertools
 import types
+import typing
 import unicodedata
 from collections.abc import Iterable
 from enum import Enum
@@ -120,6 +123,16 @@ REFUSED: Final = (
 )
 """Attributes without an underscore that lead to frames, code, namespaces or the evaluation of strings."""
 
+READ_BY_ASYNCIO: Final = "_asyncio_future_blocking"
+"""What makes any object a future to asyncio, with a loop of its own that is handed callbacks and contexts."""
+OF_THE_LIBRARY: Final = frozenset(
+    name
+    for kind in (abc.ABCMeta, enum.EnumMeta, type(typing.Protocol))
+    for name in dir(kind)
+    if name.startswith("_") and not name.startswith("__")
+) | {"_abc_impl", READ_BY_ASYNCIO}
+"""Private names that are the library's on a program's own classes: their metaclass's, or what asyncio asks for."""
+
 SUNDER_OF_ENUM: Final = frozenset(
     (*("_value_", "_name_", "_missing_", "_ignore_", "_order_", "_generate_next_value_", "_sort_order_"),)
 )
@@ -165,7 +178,7 @@ def load_rule(name: str) -> Rule:
         return Rule.REFUSED if name in REFUSED else Rule.PLAIN
     if is_dunder(name):
         return Rule.PLAIN if name in READABLE else Rule.REFUSED
-    if is_sunder(name) and name not in SUNDER_OF_ENUM:
+    if name in OF_THE_LIBRARY or (is_sunder(name) and name not in SUNDER_OF_ENUM):
         return Rule.REFUSED
     return Rule.PRIVATE
 
@@ -176,7 +189,7 @@ def store_rule(name: str) -> Rule:
         return Rule.REFUSED if name in REFUSED else Rule.PLAIN
     if is_dunder(name):
         return Rule.PRIVATE if name in WRITABLE_ON_OWN else Rule.REFUSED
-    if is_sunder(name) and name not in SUNDER_OF_ENUM:
+    if name in OF_THE_LIBRARY or (is_sunder(name) and name not in SUNDER_OF_ENUM):
         return Rule.REFUSED
     return Rule.PRIVATE
 
@@ -210,7 +223,7 @@ def may_bind(name: str) -> bool:
         return True
     if is_dunder(name):
         return name in METHODS or name in MODULE_DUNDERS
-    return not is_sunder(name) or name in SUNDER_OF_ENUM
+    return name not in OF_THE_LIBRARY and (not is_sunder(name) or name in SUNDER_OF_ENUM)
 
 
 def may_read(name: str) -> bool:

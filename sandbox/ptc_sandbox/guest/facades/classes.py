@@ -18,7 +18,7 @@ from ptc_sandbox.guest.facades import dataclass
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, know, stand_in, visible
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
-from ptc_sandbox.guest.policy_names import checked_name, is_dunder, is_sunder, match_args
+from ptc_sandbox.guest.policy_names import checked_name, is_dunder, is_sunder, match_args, may_bind
 
 dataclass_members = dataclass.members
 _LOOKS_UP_PAIRS = sys.version_info >= (3, 12)  # Colour(1, 2) of an enumeration with members; a new one before
@@ -66,7 +66,7 @@ def _checked_members(names: Any) -> list[Any]:
         members = [item if isinstance(item, str) else tuple(item) for item in listed]
     for member in members:
         name = member[0] if type(member) is tuple and len(member) == 2 else member
-        if type(name) is not str or is_dunder(name) or is_sunder(name):
+        if type(name) is not str or is_dunder(name) or is_sunder(name) or not may_bind(name):
             raise RefusedAttribute(f"A member of an enumeration may not be called {name!r}.")
     return members
 
