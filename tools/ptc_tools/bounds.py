@@ -60,6 +60,15 @@ class Bounds:
         """Whether a result may be cut, and so become a partial one."""
         return self.items is not None or self.text is not None
 
+    def check(self, parameters: JsonObject, what: str) -> None:
+        """Raises `RegistrationError` for an offset that cannot be counted on from, a cursor say."""
+        declared = parameters.get("properties")
+        if self.offset is None or not isinstance(declared, dict):
+            return
+        shape = dumps(declared.get(self.offset))
+        if '"type"' in shape and not any(word in shape for word in ('"integer"', '"number"', '"$ref"')):
+            raise RegistrationError(f"{what}: bounds.offset names {self.offset!r}, which is no integer")
+
     def to_json(self) -> JsonObject:
         """The declared limits, for fingerprints and lock files."""
         found: JsonObject = {}

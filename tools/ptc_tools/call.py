@@ -6,7 +6,7 @@ A call is a claim by somebody untrusted. Nothing here decides anything; `ptc_too
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -40,7 +40,8 @@ class Call:
 
     `arguments` is the JSON text from the wire, not yet parsed (`None` and `""` happen), or the value that a
     strict decoder of ours already made of it. `origin_line` is the line of the program that made the call,
-    where that is known.
+    where that is known. `attempt` counts from 1 and is the invoker's: it says in records which attempt of the
+    call is meant, and two attempts are the same call.
     """
 
     call_id: str
@@ -49,6 +50,7 @@ class Call:
     caller: Caller = Direct()
     namespace: str | None = None
     origin_line: int | None = None
+    attempt: int = field(default=1, compare=False)
 
     @property
     def qualified_name(self) -> str:

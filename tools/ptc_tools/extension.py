@@ -16,8 +16,9 @@ from typing_extensions import Unpack
 
 from ptc_tools.errors import InvalidName, RegistrationError
 from ptc_tools.names import check_name, check_namespace
+from ptc_tools.options import ToolOptions
 from ptc_tools.parameters import name_of
-from ptc_tools.tool import AnyTool, Tool, ToolOptions, tool
+from ptc_tools.tool import AnyTool, Tool, tool
 
 _SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from ptc_tools.bounds import check_range
@@ -113,9 +114,11 @@ class Invoker:
             raise
         return await self._ledger.finish(attempt, outcome)
 
-    async def admit(self, invocation: Invocation) -> Attempt | Denied:
+    async def admit(self, invocation: Invocation, attempt: int = 1) -> Attempt | Denied:
         """Policy, approval, and the record that the call starts. A refusal comes back recorded."""
         contract, call, run = invocation.tool.contract, invocation.call, invocation.run
+        if attempt != call.attempt:
+            call = replace(call, attempt=attempt)
         refusal = None
         if self._policy is not None:
             refusal = await self._authorize(self._policy, invocation)

@@ -74,7 +74,7 @@ class Onion:
             return self._broken_off() if self._open is None else self._open[1]
         self._attempts += 1
         number = self._attempts
-        attempt = await self._invoker.admit(current)
+        attempt = await self._invoker.admit(current, number)
         if isinstance(attempt, Denied):
             self._refusal = attempt
             return attempt

@@ -9,61 +9,30 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import CoroutineType, MappingProxyType
-from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from typing_extensions import Unpack
 
-from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.context import ToolContext
-from ptc_tools.contract import BY_GENERATOR, UNBOUNDED, Approval, Contract, Effects, RiskLevel
+from ptc_tools.contract import BY_GENERATOR, UNBOUNDED, Contract
 from ptc_tools.docstrings import summary
 from ptc_tools.errors import InvalidSignature, RegistrationError
 from ptc_tools.hidden import secrets_of
+from ptc_tools.injected import Locals, injected
 from ptc_tools.integers import with_integers
-from ptc_tools.markers import is_designer
-from ptc_tools.mutation import Idempotency, Reconciliation
-from ptc_tools.parameters import DesignerField, Parameters, bound_values, name_of, read_parameters, type_hints
+from ptc_tools.options import ContractOptions, ToolOptions, declared_by
+from ptc_tools.parameters import DesignerField, Parameters, bound_values, name_of, read_parameters
 from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
 from ptc_tools.strict_json import dumps
 from ptc_tools.threads import run_in_thread
-from ptc_tools.trust import check_untrusted, is_context
 from ptc_tools.written import TYPED_FORMATS
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class ContractOptions(TypedDict, total=False):
-    """What the author of any tool may declare; see `Contract` for what each means."""
-
-    namespace: str | None
-    timeout: float | None
-    effects: Effects | None
-    risk_level: RiskLevel | None
-    approval: Approval
-    authority: Iterable[str]
-    commitment: str | None
-    idempotency: Idempotency | None
-    reconciliation: Reconciliation | None
-    bounds: Bounds
-    projection: Literal["full", "partial"]
-    tags: Iterable[str]
-    version: str | None
-
-
-class ToolOptions(ContractOptions, total=False):
-    """What the author of a typed tool may also say, where the function does not say it already."""
-
-    name: str | None
-    description: str | None
-    allowed_callers: Iterable[CallerKind]
-    strict: bool
-    output_schema: Mapping[str, JsonValue] | None
-    defer_loading: bool
 
 
 class Tool(Generic[P, R]):
@@ -98,7 +67,7 @@ class Tool(Generic[P, R]):
         *,
         parameters: Parameters | None = None,
         codec: Codec = PLAIN,
-        names: _Locals | None = None,
+        names: Locals | None = None,
     ) -> None:
         what = f"tool {contract.qualified_name!r}"
         self.contract = contract
@@ -113,7 +82,7 @@ class Tool(Generic[P, R]):
         if parameters is not None:
             self.takes_context, self.designer = parameters.context, parameters.designer
         else:
-            self.takes_context, self.designer = _injected(contract, function, what, names)
+            self.takes_context, self.designer = injected(contract, function, what, names)
         self._keep()
         evidence = contract.idempotency
         if evidence is not None and evidence.source == "protocol" and self.takes_context is None:
@@ -126,7 +95,7 @@ class Tool(Generic[P, R]):
                 raise RegistrationError(
                     f"{what}: idempotency by {evidence.parameter!r} needs that parameter in every call: require it"
                 )
-        _check_offset(contract, what)
+        contract.bounds.check(contract.checked_parameters, what)
         if contract.reconciliation is not None:
             contract.reconciliation.check(contract.checked_parameters, what)
         # Typed decoding judges formats itself, as the types mean them, in one form; a raw schema is all there is.
@@ -235,7 +204,7 @@ def tool(
     `Designer` by `Tool.configure`. Raises `RegistrationError`: `InvalidName`, `InvalidSchema` (strict mode
     cannot express a type; `strict=False` can) or `InvalidSignature`.
     """
-    names = _Locals(sys._getframe(1))
+    names = Locals(sys._getframe(1))
     if unknown := set(options) - ToolOptions.__annotations__.keys():
         raise TypeError(f"tool() has no option {sorted(unknown)[0]!r}")
 
@@ -245,7 +214,7 @@ def tool(
     return register if function is None else register(function)
 
 
-def _typed_tool(function: Callable[P, R], names: _Locals, options: ToolOptions) -> Tool[P, R]:
+def _typed_tool(function: Callable[P, R], names: Locals, options: ToolOptions) -> Tool[P, R]:
     if isinstance(function, Tool):
         raise RegistrationError(f"{function!r} is a tool already")
     if not callable(function):
@@ -279,7 +248,7 @@ def _typed_tool(function: Callable[P, R], names: _Locals, options: ToolOptions) 
         sensitive_parameters=parameters.sensitive,
         sensitive_results=_sensitive_results(codec, parameters, output),
         checked=BY_GENERATOR if own_output is None else None,
-        **_declared(options),
+        **declared_by(options),
     )
     return Tool(contract, function, parameters=parameters, codec=codec)
 
@@ -301,7 +270,7 @@ def define_tool(
     The definition goes over the wire unchanged. The function gets the arguments by keyword, plus the context
     where it has a parameter annotated `ToolContext`, and returns JSON. Raises `RegistrationError`.
     """
-    names = _Locals(sys._getframe(1))
+    names = Locals(sys._getframe(1))
     if unknown := set(options) - ContractOptions.__annotations__.keys():
         raise TypeError(f"define_tool() has no option {sorted(unknown)[0]!r}; the definition says the rest")
     if definition.get("type", "function") != "function":
@@ -320,7 +289,7 @@ def define_tool(
         strict=definition.get("strict") is True,
         defer_loading=definition.get("defer_loading") is True,
         definition={"type": "function", **definition},
-        **_declared(options),
+        **declared_by(options),
     )
     return Tool(contract, function, names=names)
 
@@ -334,100 +303,9 @@ async def _awaited(step: Awaitable[object]) -> object:
     return await step
 
 
-class _Declared(TypedDict, total=False):
-    """`ContractOptions` as `Contract` takes them."""
-
-    namespace: str | None
-    timeout: float | None
-    effects: Effects | None
-    risk_level: RiskLevel | None
-    approval: Approval
-    authority: tuple[str, ...]
-    commitment: str | None
-    idempotency: Idempotency | None
-    reconciliation: Reconciliation | None
-    bounds: Bounds
-    projection: Literal["full", "partial"]
-    tags: tuple[str, ...]
-    version: str | None
-
-
-def _declared(options: ContractOptions) -> _Declared:
-    declared: dict[str, object] = {
-        name: options[name]  # type: ignore[literal-required]
-        for name in ContractOptions.__annotations__
-        if name in options
-    }
-    for name in ("authority", "tags"):
-        words = declared.get(name)
-        if words is not None and not isinstance(words, str):
-            declared[name] = tuple(cast("Iterable[str]", words))
-    return cast("_Declared", declared)
-
-
-class _Locals:
-    """The names around a decorated function, looked at only if an annotation needs them."""
-
-    def __init__(self, frame: object) -> None:
-        self._frame = frame
-
-    def hints(self, function: Callable[..., object]) -> dict[str, object]:
-        try:
-            return type_hints(function, None)
-        except InvalidSignature:
-            names = getattr(self._frame, "f_locals", None)
-            return type_hints(function, names)
-
-
 def _is_async(function: object) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or (
         not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
     )
-
-
-def _check_offset(contract: Contract, what: str) -> None:
-    """Items are counted: an offset that is a text, a cursor say, cannot be counted on from."""
-    declared = contract.checked_parameters.get("properties")
-    if contract.bounds.offset is None or not isinstance(declared, dict):
-        return
-    shape = dumps(declared.get(contract.bounds.offset))
-    if '"type"' in shape and not any(word in shape for word in ('"integer"', '"number"', '"$ref"')):
-        raise RegistrationError(
-            f"{what}: bounds.offset names {contract.bounds.offset!r}, which is no integer"
-        )
-
-
-def _injected(
-    contract: Contract, function: Callable[..., object], what: str, names: _Locals | None
-) -> tuple[str | None, dict[str, DesignerField]]:
-    """What a raw tool's function takes that no call may give: the context and the designer's values."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return None, {}  # a builtin: it has no annotations, and so nothing to inject
-    # An annotation that means nothing here may be the context's: then the function would lack it in each call.
-    hints = type_hints(function, None) if names is None else names.hints(function)
-    context: str | None = None
-    designer: dict[str, DesignerField] = {}
-    bound = bound_values(function)
-    for name, parameter in signature.parameters.items():
-        hint = hints.get(name)
-        if name in bound:
-            continue
-        if is_context(hint):
-            if context is not None:
-                raise InvalidSignature(f"{what}: only one parameter may be a ToolContext")
-            context = name
-        elif is_designer(hint):
-            designer[name] = DesignerField.of(hint, parameter)
-        else:
-            check_untrusted(hint, name, what)
-    declared = contract.parameters.get("properties")
-    for name in (*designer, *bound, *([context] if context else [])):
-        if isinstance(declared, dict) and name in declared:
-            raise InvalidSignature(
-                f"{what}: {name!r} is set by the host and cannot be declared as a parameter"
-            )
-    return context, designer

@@ -1,0 +1,74 @@
+"""What the author of a tool may declare beside the function itself: the options of `tool` and `define_tool`.
+
+Names and types alone, and their way into a contract; what they mean, and what is refused, is the contract's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypedDict, cast
+
+from ptc_tools.bounds import Bounds
+from ptc_tools.call import CallerKind, JsonValue
+from ptc_tools.contract import Approval, Effects, RiskLevel
+from ptc_tools.mutation import Idempotency, Reconciliation
+
+
+class ContractOptions(TypedDict, total=False):
+    """What the author of any tool may declare; see `Contract` for what each means."""
+
+    namespace: str | None
+    timeout: float | None
+    effects: Effects | None
+    risk_level: RiskLevel | None
+    approval: Approval
+    authority: Iterable[str]
+    commitment: str | None
+    idempotency: Idempotency | None
+    reconciliation: Reconciliation | None
+    bounds: Bounds
+    projection: Literal["full", "partial"]
+    tags: Iterable[str]
+    version: str | None
+
+
+class ToolOptions(ContractOptions, total=False):
+    """What the author of a typed tool may also say, where the function does not say it already."""
+
+    name: str | None
+    description: str | None
+    allowed_callers: Iterable[CallerKind]
+    strict: bool
+    output_schema: Mapping[str, JsonValue] | None
+    defer_loading: bool
+
+
+class _Declared(TypedDict, total=False):
+    """`ContractOptions` as `Contract` takes them."""
+
+    namespace: str | None
+    timeout: float | None
+    effects: Effects | None
+    risk_level: RiskLevel | None
+    approval: Approval
+    authority: tuple[str, ...]
+    commitment: str | None
+    idempotency: Idempotency | None
+    reconciliation: Reconciliation | None
+    bounds: Bounds
+    projection: Literal["full", "partial"]
+    tags: tuple[str, ...]
+    version: str | None
+
+
+def declared_by(options: ContractOptions) -> _Declared:
+    declared: dict[str, object] = {
+        name: options[name]  # type: ignore[literal-required]
+        for name in ContractOptions.__annotations__
+        if name in options
+    }
+    for name in ("authority", "tags"):
+        words = declared.get(name)
+        if words is not None and not isinstance(words, str):
+            declared[name] = tuple(cast("Iterable[str]", words))
+    return cast("_Declared", declared)
