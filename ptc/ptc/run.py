@@ -7,25 +7,21 @@ calls run), and keeps the run's limits. It decides nothing that one of those dec
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import cast
 
-from ptc.acting import Acting
-from ptc.approval import ApprovalRequest, Decision
+from ptc.answering import Answers
 from ptc.asking import Emit
-from ptc.batch import BatchResult, failing
+from ptc.batch import failing
 from ptc.calls import Calls
+from ptc.compacting import compact_history
 from ptc.control import FailRun, TerminateRun, ToolFailed
-from ptc.conversation import Conversation, State
-from ptc.durable import Durable
+from ptc.conversation import Conversation
+from ptc.ending import Ending, Last, ending_of
 from ptc.errors import (
     LimitExceeded,
-    RemoteProtocolError,
     RequestLimitExceeded,
-    ResponseFailed,
     ResponseIncomplete,
     RunError,
     RunTerminated,
@@ -47,12 +43,9 @@ from ptc.events import (
 )
 from ptc.exchange import Exchange
 from ptc.exposure import LiveExposure
-from ptc.items import item_type
 from ptc.limits import Spent
-from ptc.outputs import output_for
 from ptc.pausing import (
     check_contracts,
-    decisions_for,
     entries_of,
     removed_of,
     restore,
@@ -65,50 +58,14 @@ from ptc.pausing import (
 from ptc.progress import CallFinished, CallStarted, RunEvent, RunFinished, RunStarted
 from ptc.recording import RunRecords
 from ptc.reporting import RunReporter
-from ptc.result import RunResult, RunStatus
+from ptc.result import RunResult
 from ptc.settings import Settings, includes
+from ptc.start import Start
 from ptc.state import RunState
 from ptc.steps import Steps
 from ptc.toolbox import ProgramsMode, Step
 from ptc_tools.call import JsonObject
 from ptc_tools.context import RunContext
-from ptc_tools.outcome import Cancelled, Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """What one run is given, beside the runner's settings."""
-
-    run_id: str
-    input: object
-    acting: Acting
-    previous_response_id: str | None = None
-    conversation_id: str | None = None
-    state: RunState | None = None
-    durable: Durable | None = None
-    decisions: Mapping[str, Decision] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    status: RunStatus
-    text: str
-    refusal: str | None = None
-    incomplete_reason: str | None = None
-
-
-def _journals(start: Start) -> Mapping[str, JsonObject]:
-    """Of local programs that the run had begun before."""
-    if start.durable is not None:
-        return start.durable.past.journals
-    return {} if start.state is None else start.state.journals
-
-
-def _decided(start: Start) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
-    if start.durable is not None:
-        past = start.durable.past
-        return decisions_for(past.asked.values(), {**past.decisions, **start.decisions})
-    return {} if start.state is None else decisions_for(start.state.approvals, start.decisions)
 
 
 class Run:
@@ -154,7 +111,7 @@ class Run:
         self._spent = Spent()
         self._records = RunRecords(settings, self._reporter, self._context, self._spent)
         self._resources = AsyncExitStack()
-        self._steps = Steps(settings, self._exposure, self._resources, _journals(start), durable)
+        self._steps = Steps(settings, self._exposure, self._resources, start.journals, durable)
         self._calls = Calls(
             settings,
             self._context,
@@ -162,7 +119,15 @@ class Run:
             spent=self._spent,
             exposure=self._exposure,
             history=self._conversation.history,
-            decided=_decided(start),
+            decided=start.decided(),
+            durable=durable,
+        )
+        self._answers = Answers(
+            self._conversation,
+            self._calls,
+            reporter=self._reporter,
+            records=self._records,
+            spent=self._spent,
             durable=durable,
         )
         self._exchange = Exchange(
@@ -199,7 +164,7 @@ class Run:
         self._tell(RunFinished(result))
         return result
 
-    async def _within_time(self) -> _Ending:
+    async def _within_time(self) -> Ending:
         seconds = self._settings.limits.wall_clock
         deadline = asyncio.timeout(seconds)
         try:
@@ -210,7 +175,7 @@ class Run:
                 raise
             raise LimitExceeded(f"the run took longer than {seconds:g} seconds", limit="wall_clock") from None
 
-    async def _loop(self) -> _Ending:
+    async def _loop(self) -> Ending:
         if self._start.state is not None:
             ending = await self._go_on(self._start.state)
             if ending is not None:
@@ -239,7 +204,7 @@ class Run:
             "conversation_id": start.conversation_id,
         }
 
-    async def _go_on(self, state: RunState) -> _Ending | None:
+    async def _go_on(self, state: RunState) -> Ending | None:
         """A resumed run begins with the calls that wait."""
         restore(self._conversation, state)
         restore_spent(self._spent, state.spent)
@@ -262,12 +227,19 @@ class Run:
         self._steps.relax_choice(self._reporter.ran)
         return ending
 
-    async def _requests(self) -> _Ending:
+    async def _requests(self) -> Ending:
         while True:
             self._check_limits()
             if self._durable is not None:
                 self._durable.restore_offer(self._spent.requests + 1)
-            await self._compact()
+            await compact_history(
+                self._settings.compact,
+                self._conversation,
+                request=self._spent.requests + 1,
+                loaded=self._calls.loaded,
+                records=self._records,
+                durable=self._durable,
+            )
             step = await self._steps.next()
             open_before = self._conversation.open_programs
             self._reporter.request = self._spent.requests + 1
@@ -291,35 +263,11 @@ class Run:
         kind = RequestLimitExceeded if limit == "max_requests" else LimitExceeded
         raise kind(message, limit=limit)
 
-    async def _compact(self) -> None:
-        """Lets the application cut the history, where nothing is open (wire.md, rule 10)."""
-        compact, conversation = self._settings.compact, self._conversation
-        if compact is None or conversation.mode != "stateless" or not conversation.at_boundary:
-            return
-        durable, number = self._durable, self._spent.requests + 1
-        recorded = None if durable is None else durable.past.compacted.get(number)
-        if recorded is not None:
-            conversation.replace_history(recorded)
-            self._calls.loaded.read_again()
-            return
-        if durable is not None and number in durable.past.sent:
-            return  # it was asked then, and changed nothing
-        made = compact(tuple(conversation.history))
-        items = await made if inspect.isawaitable(made) else made
-        if list(items) == conversation.history:
-            return
-        before = len(conversation.history)
-        conversation.replace_history(items)
-        self._calls.loaded.read_again()
-        if durable is not None:
-            durable.note("compacted", {"request": number, "items": list(items)})
-        await self._records.event("history.compacted", {"from": before, "to": len(conversation.history)})
-
     # What a response asks for
 
-    async def _act(self, step: Step, events: Sequence[Event], open_before: tuple[str, ...]) -> _Ending | None:
+    async def _act(self, step: Step, events: Sequence[Event], open_before: tuple[str, ...]) -> Ending | None:
         pending: list[PendingCall] = []
-        ending: Finished | Refused | Incomplete | Failed | None = None
+        ending: Last | None = None
         for event in events:
             match event:
                 case CallRequested() | ApprovalRequested() | SearchRequested():
@@ -341,47 +289,24 @@ class Run:
             stopped = await self._run_batch(step, pending, open_before)
             if stopped is not None:
                 return stopped
-        match ending:
-            case Finished(text, reason):
-                return _Ending("completed", text, incomplete_reason=reason)
-            case Refused(refusal, text):
-                return _Ending("refused", text, refusal=refusal)
-            case Incomplete(reason, text):
-                raise ResponseIncomplete(
-                    f"the response was cut short ({reason or 'no reason given'}) before an answer, and none "
-                    "of its calls ran; raise max_output_tokens, or ask for less at once",
-                    reason=reason,
-                    partial_text=text,
-                )
-            case Failed(status, code, message):
-                raise ResponseFailed(
-                    f"the service says that the response {status} ({code or 'no code'}): {message}",
-                    error_code=code,
-                    status=status,
-                )
-        return None
+        return None if ending is None else ending_of(ending)
 
     async def _run_batch(
         self, step: Step, pending: Sequence[PendingCall], open_before: tuple[str, ...]
-    ) -> _Ending | None:
-        result = self._given_again(pending)
+    ) -> Ending | None:
+        result = self._answers.given_before(pending)
         if result is None:
             result = await self._calls.run(step, pending, self._steps.choice, open_before)
-        self._answer(
-            [call for call in pending if call.call.call_id not in result.waiting],
-            result.outcomes,
-            step,
-            final=result.stop is None or isinstance(result.stop, TerminateRun),
-        )
+        self._answers.give(pending, result, step)
         if result.waiting:
-            return _Ending("paused", "")
+            return Ending("paused", "")
         if any(call.whole for call in pending):
             self._spent.failing_batches = self._spent.failing_batches + 1 if failing(result.outcomes) else 0
         if isinstance(result.stop, TerminateRun):
             if self._durable is not None:
                 told: JsonObject = {"request": self._spent.requests, "text": result.stop.output_text}
                 self._durable.note("terminated", told)
-            return _Ending("terminated", result.stop.output_text)
+            return Ending("terminated", result.stop.output_text)
         if isinstance(result.stop, FailRun):
             raise RunTerminated(result.stop.message)
         if isinstance(result.stop, ToolFailed):
@@ -393,47 +318,9 @@ class Run:
             raise failure
         return None
 
-    def _answer(
-        self, pending: Sequence[PendingCall], outcomes: dict[str, Outcome], step: Step, *, final: bool
-    ) -> None:
-        """`final`: these outputs stay, also when the run is recovered; not what an error cut off."""
-        items = []
-        number, new = self._spent.requests, []
-        given = {} if self._durable is None else self._durable.past.answers.get(number, {})
-        for call in pending:
-            call_id = call.call.call_id
-            if call_id in given:
-                items.append((call_id, given[call_id][0]))
-                continue
-            promised = step.promised(call.kind, call.call.namespace, call.call.name)
-            item = output_for(call, outcomes[call_id], promised)
-            items.append((call_id, item))
-            new.append((call_id, item, outcomes[call_id]))
-        if self._durable is not None and new and final:
-            self._durable.answered(new)
-        for call_id, item in items:
-            self._conversation.answer(call_id, item)
-
-    def _given_again(self, pending: Sequence[PendingCall]) -> BatchResult | None:
-        """The outcomes of a batch that was answered before the run's process ended: nothing of it runs."""
-        recovery, durable = self._calls.recovery, self._durable
-        if recovery is None or durable is None:
-            return None
-        number = self._spent.requests
-        known = durable.past.answered(number, [call.call.call_id for call in pending])
-        if not known:
-            return None
-        reported = recovery.give_batch_again(number)
-        outcomes = {call.call.call_id: known[call.call.call_id][1] for call in pending}
-        for call in pending:
-            if call.call.call_id not in reported:
-                self._reporter.note(call.call, outcomes[call.call.call_id], reused=True)
-        text = durable.past.terminated.get(number)
-        return BatchResult(outcomes, stop=None if text is None else TerminateRun(text))
-
     # Endings
 
-    def _result(self, ending: _Ending) -> RunResult[object]:
+    def _result(self, ending: Ending) -> RunResult[object]:
         output = None
         if self._settings.output is not None and ending.status == "completed":
             output = self._settings.output.read(ending.text)
@@ -471,8 +358,8 @@ class Run:
 
     async def _failed(self, error: BaseException) -> None:
         """Answers what is open, tells the error what is known, and records the end; hides nothing."""
-        self._answer_the_rest()
-        refused = await self._refuse_response(error)
+        self._answers.give_the_rest(self._steps.current)
+        refused = await self._answers.refuse_response(self._steps.current, error)
         if isinstance(error, RunError):
             ran = any(report.outcome.status != "denied" for report in self._reporter.calls)
             error.run_id = self._start.run_id
@@ -486,35 +373,6 @@ class Run:
             await self._records.ended(status, error=error)
         except Exception as trouble:  # noqa: BLE001 - what ended the run matters more
             error.add_note(f"the end of the run could not be recorded: {type(trouble).__name__}")
-
-    async def _refuse_response(self, error: BaseException) -> list[JsonObject]:
-        """The items of a response that failed or broke the protocol, its calls recorded and answered."""
-        items, step = self._conversation.refused, self._steps.current
-        if not items or step is None:
-            return []
-        try:
-            for item in items:
-                call_id = item.get("call_id")
-                if item_type(item) == "program" and isinstance(call_id, str):
-                    await self._records.opened(ProgramOpened(call_id, str(item.get("code") or ""), item))
-            return [*items, *await self._calls.refuse(step, items)]
-        except Exception as trouble:  # noqa: BLE001 - what ended the run matters more
-            error.add_note(f"the refused calls could not be recorded: {type(trouble).__name__}")
-            return list(items)
-
-    def _answer_the_rest(self) -> None:
-        """Every call has its output in the transcript, also when the run ends in the middle of a batch."""
-        step = self._steps.current
-        if self._conversation.state is not State.ANSWERING or step is None:
-            return
-        known = self._calls.outcomes
-        for call_id, call in self._conversation.pending.items():
-            promised = step.promised(call.kind, call.call.namespace, call.call.name)
-            try:
-                item = output_for(call, known.get(call_id, Cancelled("the run ended first")), promised)
-            except RemoteProtocolError:
-                return
-            self._conversation.answer(call_id, item)
 
     def _tell(self, event: RunEvent) -> None:
         if self._emit is not None:

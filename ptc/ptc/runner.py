@@ -6,16 +6,15 @@ any number of runs at once. What it is told of tools never changes: each run sta
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from typing_extensions import Unpack
 
 from ptc.acting import Acting, ActingOptions
 from ptc.agents import agent_tool
-from ptc.approval import Decision, PauseForApproval
+from ptc.approval import Decision
 from ptc.choice import ToolChoice
 from ptc.conversation import HistoryMode
 from ptc.durable import Durable
@@ -25,14 +24,15 @@ from ptc.past import Past
 from ptc.providers.openai_client import endpoint_of
 from ptc.result import RunResult
 from ptc.retry import RetryPolicy
-from ptc.run import Run, Start
+from ptc.run import Run
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
+from ptc.start import GivenTools, RunOptions, Start, new_start, recovered_start, resumed_start
 from ptc.state import RunState
 from ptc.store.protocol import RunStore
 from ptc.stream import RunStream
 from ptc.structured import OutputFormat
 from ptc.sync import run_blocking
-from ptc.toolbox import Entry, ToolLike, as_entry, build_step, is_programs_tool, sendable_to_local
+from ptc.toolbox import ToolLike, build_step, sendable_to_local
 from ptc_tools.call import JsonValue
 from ptc_tools.middleware import Middleware
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
@@ -44,22 +44,6 @@ if TYPE_CHECKING:
     from ptc_sandbox import Sandbox
 
 T = TypeVar("T")
-
-
-class RunOptions(ActingOptions, total=False):
-    """What one run may have of its own.
-
-    `principal`, `tenant` and `labels` say for whom and what, to policy, tools and audit; `credentials`, each
-    a `ptc.Secret`, are for the tools alone. `labels` and `credentials` add to the runner's.
-    `tool_choice` and `limits` replace the runner's. `previous_response_id` and `conversation_id` go on where
-    the service holds the history. `run_id` is made where it is not given.
-    """
-
-    tool_choice: object
-    limits: Limits | None
-    previous_response_id: str | None
-    conversation_id: str | None
-    run_id: str | None
 
 
 class Runner:
@@ -123,12 +107,12 @@ class Runner:
             raise ConfigurationError(
                 'background responses are stored by the service: set history="previous_response"'
             )
-        entries, functions, has_programs_tool = _entries(tools)
-        if has_programs_tool and programs == "local":
+        given = GivenTools.of(tools)
+        if given.programs_tool and programs == "local":
             raise ConfigurationError(
                 'the programs tool of the service goes with programs="hosted", not "local"'
             )
-        if has_programs_tool and programs is None:
+        if given.programs_tool and programs is None:
             programs = "hosted"
         self._acting = Acting().given(
             principal=principal, labels=labels, tenant=tenant, credentials=credentials
@@ -136,8 +120,8 @@ class Runner:
         self._settings = Settings(
             endpoint=endpoint_of(client),
             model=model,
-            entries=entries,
-            functions=functions,
+            entries=given.entries,
+            functions=given.functions,
             programs=programs,
             sandbox=sandbox,
             instructions=instructions,
@@ -219,7 +203,8 @@ class Runner:
                 output_type=output_type,
                 **acting,
             )
-        return await Run(*self._resumption(state, decisions, tools, output_type, acting)).drive()
+        own = self._acting.given(**acting)
+        return await Run(*resumed_start(self._settings, own, state, decisions, tools, output_type)).drive()
 
     def resume_sync(
         self,
@@ -267,27 +252,21 @@ class Runner:
         own = self._acting.given(**acting)
         stored = await store.acquire(run_id)
         try:
-            past = Past.of(stored.steps)
-            settings = self._for_recovery(past, tools, output_type, tool_choice, limits)
             durable = Durable(
                 store,
                 run_id,
                 labels=own.labels,
-                past=past,
+                past=Past.of(stored.steps),
                 lease=stored.lease,
                 was=stored.status,
                 resend=resend,
             )
-            start = Start(
-                run_id=run_id,
-                input=past.start["input"],
-                acting=own,
-                previous_response_id=cast("str | None", past.start["previous_response_id"]),
-                conversation_id=cast("str | None", past.start["conversation_id"]),
-                decisions=dict(decisions or {}),
-                durable=durable,
+            decided = decisions or {}
+            run = Run(
+                *recovered_start(
+                    self._settings, durable, own, decided, tools, output_type, tool_choice, limits
+                )
             )
-            run = Run(settings, start)
         except BaseException:
             await store.release(stored.lease)
             raise
@@ -325,112 +304,8 @@ class Runner:
         """This runner as a tool of another: `name(input: str)`; see `ptc.agents.agent_tool`."""
         return agent_tool(self, name, description, output_schema, **options)
 
-    def _resumption(
-        self,
-        state: RunState,
-        decisions: Mapping[str, Decision],
-        tools: Iterable[ToolLike],
-        output_type: object,
-        acting: ActingOptions,
-    ) -> tuple[Settings, Start]:
-        settings = self._settings
-        if state.model != settings.model or state.mode != settings.history:
-            raise ConfigurationError(
-                f"the run was paused on {state.model!r} with history {state.mode!r}; it goes on there only"
-            )
-        if not isinstance(settings.approver, PauseForApproval):
-            raise ConfigurationError(
-                "only a runner with approver=ptc.PauseForApproval() resumes a paused run"
-            )
-        more, functions, _ = _entries(tools)
-        if more:
-            settings = replace(
-                settings, entries=(*settings.entries, *more), functions={**settings.functions, **functions}
-            )
-        if output_type is not None:
-            settings = replace(settings, output=OutputFormat.of(output_type))
-        if state.choice is not None:
-            settings = replace(settings, tool_choice=ToolChoice.from_json(state.choice))
-        return settings, Start(
-            run_id=state.run_id,
-            input=None,
-            acting=self._acting.given(**acting),
-            conversation_id=state.conversation_id,
-            state=state,
-            decisions=dict(decisions),
-        )
-
-    def _for_recovery(
-        self,
-        past: Past,
-        tools: Iterable[ToolLike],
-        output_type: object,
-        tool_choice: object,
-        limits: Limits | None,
-    ) -> Settings:
-        settings = self._settings
-        if (past.start.get("model"), past.start.get("mode")) != (settings.model, settings.history):
-            raise ConfigurationError(
-                f"the run is one of {past.start.get('model')!r} with history {past.start.get('mode')!r};"
-                " it goes on there only"
-            )
-        more, functions, _ = _entries(tools)
-        known = {id(entry) for entry in settings.entries}
-        new = tuple(entry for entry in more if id(entry) not in known)
-        if new:
-            settings = replace(
-                settings, entries=(*settings.entries, *new), functions={**settings.functions, **functions}
-            )
-        if output_type is not None:
-            settings = replace(settings, output=OutputFormat.of(output_type))
-        if tool_choice is not None:
-            settings = replace(settings, tool_choice=ToolChoice.of(tool_choice))
-        return replace(settings, limits=limits or settings.limits)
-
     def _start(self, input: object, output_type: object, options: RunOptions) -> tuple[Settings, Start]:
-        unknown = sorted(set(options) - set(RunOptions.__annotations__))
-        if unknown:
-            raise TypeError(
-                f"a run has no option {', '.join(unknown)}; it has {', '.join(RunOptions.__annotations__)}"
-            )
-        settings = self._settings
-        if output_type is not None:
-            settings = replace(settings, output=OutputFormat.of(output_type))
-        if options.get("tool_choice") is not None:
-            settings = replace(settings, tool_choice=ToolChoice.of(options["tool_choice"]))
-        if options.get("limits") is not None:
-            settings = replace(settings, limits=options["limits"] or settings.limits)
-        run_id = options.get("run_id") or f"run_{uuid.uuid4().hex}"
-        acting = self._acting.given(
-            principal=options.get("principal"),
-            labels=options.get("labels"),
-            tenant=options.get("tenant"),
-            credentials=options.get("credentials"),
-        )
-        store = settings.store
-        return settings, Start(
-            run_id=run_id,
-            input=input,
-            acting=acting,
-            durable=None if store is None else Durable(store, run_id, labels=acting.labels),
-            previous_response_id=options.get("previous_response_id"),
-            conversation_id=options.get("conversation_id"),
-        )
-
-
-def _entries(tools: Iterable[ToolLike]) -> tuple[tuple[Entry, ...], dict[object, Entry], bool]:
-    entries: list[Entry] = []
-    functions: dict[object, Entry] = {}
-    has_programs_tool = False
-    for given in tools:
-        entry = as_entry(given)
-        if is_programs_tool(entry):
-            has_programs_tool = True
-            continue
-        if entry is not given and callable(given):
-            functions[given] = entry
-        entries.append(entry)
-    return tuple(entries), functions, has_programs_tool
+        return new_start(self._settings, self._acting, input, output_type, options)
 
 
 def _limits(limits: Limits | None, max_requests: int | None, max_concurrent_calls: int | None) -> Limits:

@@ -14,8 +14,9 @@ from typing import Self
 from ptc.errors import LocalProtocolError
 from ptc.progress import RunEvent
 from ptc.result import RunResult
-from ptc.run import Run, Start
+from ptc.run import Run
 from ptc.settings import Settings
+from ptc.start import Start
 
 
 class RunStream(AsyncIterator[RunEvent]):

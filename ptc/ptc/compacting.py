@@ -1,0 +1,46 @@
+"""Lets the application cut a run's history between requests, and finds the cut again when the run is recovered.
+
+It asks only where no call and no program is open and where the history is ours (wire.md, rule 10). It never
+cuts anything itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from ptc.conversation import Conversation
+from ptc.durable import Durable
+from ptc.loading import LoadedTools
+from ptc.recording import RunRecords
+from ptc.settings import Compact
+
+
+async def compact_history(
+    compact: Compact | None,
+    conversation: Conversation,
+    *,
+    request: int,
+    loaded: LoadedTools,
+    records: RunRecords,
+    durable: Durable | None,
+) -> None:
+    """Before request number `request`. `loaded` is told to read the history again where it was cut."""
+    if compact is None or conversation.mode != "stateless" or not conversation.at_boundary:
+        return
+    recorded = None if durable is None else durable.past.compacted.get(request)
+    if recorded is not None:
+        conversation.replace_history(recorded)
+        loaded.read_again()
+        return
+    if durable is not None and request in durable.past.sent:
+        return  # it was asked then, and changed nothing
+    made = compact(tuple(conversation.history))
+    items = await made if inspect.isawaitable(made) else made
+    if list(items) == conversation.history:
+        return
+    before = len(conversation.history)
+    conversation.replace_history(items)
+    loaded.read_again()
+    if durable is not None:
+        durable.note("compacted", {"request": request, "items": list(items)})
+    await records.event("history.compacted", {"from": before, "to": len(conversation.history)})

@@ -1,0 +1,200 @@
+"""What one run starts from: the runner's settings with what the run has of its own, and where it was before.
+
+Values, worked out once before a run begins: for a new run, a paused one, and one that is recovered. It starts
+nothing; what does not fit together is refused here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from ptc.acting import Acting, ActingOptions
+from ptc.approval import ApprovalRequest, Decision, PauseForApproval
+from ptc.choice import ToolChoice
+from ptc.durable import Durable
+from ptc.errors import ConfigurationError
+from ptc.limits import Limits
+from ptc.pausing import decisions_for
+from ptc.settings import Settings
+from ptc.state import RunState
+from ptc.structured import OutputFormat
+from ptc.toolbox import Entry, ToolLike, as_entry, is_programs_tool
+from ptc_tools.call import JsonObject
+
+
+class RunOptions(ActingOptions, total=False):
+    """What one run may have of its own.
+
+    `principal`, `tenant` and `labels` say for whom and what, to policy, tools and audit; `credentials`, each
+    a `ptc.Secret`, are for the tools alone. `labels` and `credentials` add to the runner's.
+    `tool_choice` and `limits` replace the runner's. `previous_response_id` and `conversation_id` go on where
+    the service holds the history. `run_id` is made where it is not given.
+    """
+
+    tool_choice: object
+    limits: Limits | None
+    previous_response_id: str | None
+    conversation_id: str | None
+    run_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A new run has an input; a paused one a state; a recovered one the past that `durable` holds."""
+
+    run_id: str
+    input: object
+    acting: Acting
+    previous_response_id: str | None = None
+    conversation_id: str | None = None
+    state: RunState | None = None
+    durable: Durable | None = None
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+
+    @property
+    def journals(self) -> Mapping[str, JsonObject]:
+        """Of local programs that the run had begun before, by call id."""
+        if self.durable is not None:
+            return self.durable.past.journals
+        return {} if self.state is None else self.state.journals
+
+    def decided(self) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
+        """What was decided, beside the requests. Raises InvalidInput for a decision that answers nothing."""
+        if self.durable is not None:
+            past = self.durable.past
+            return decisions_for(past.asked.values(), {**past.decisions, **self.decisions})
+        return {} if self.state is None else decisions_for(self.state.approvals, self.decisions)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTools:
+    """Tools as an application gives them: `functions` are those it gave as plain callables."""
+
+    entries: tuple[Entry, ...]
+    functions: Mapping[object, Entry]
+    programs_tool: bool
+
+    @classmethod
+    def of(cls, tools: Iterable[ToolLike]) -> GivenTools:
+        entries: list[Entry] = []
+        functions: dict[object, Entry] = {}
+        programs_tool = False
+        for given in tools:
+            entry = as_entry(given)
+            if is_programs_tool(entry):
+                programs_tool = True
+                continue
+            if entry is not given and callable(given):
+                functions[given] = entry
+            entries.append(entry)
+        return cls(tuple(entries), functions, programs_tool)
+
+
+def new_start(
+    settings: Settings, own: Acting, input: object, output_type: object, options: RunOptions
+) -> tuple[Settings, Start]:
+    """A run from its input. Raises TypeError for an option that no run has."""
+    unknown = sorted(set(options) - set(RunOptions.__annotations__))
+    if unknown:
+        raise TypeError(
+            f"a run has no option {', '.join(unknown)}; it has {', '.join(RunOptions.__annotations__)}"
+        )
+    settings = _with_own(settings, output_type, options.get("tool_choice"), options.get("limits"))
+    run_id = options.get("run_id") or f"run_{uuid.uuid4().hex}"
+    acting = own.given(
+        principal=options.get("principal"),
+        labels=options.get("labels"),
+        tenant=options.get("tenant"),
+        credentials=options.get("credentials"),
+    )
+    store = settings.store
+    return settings, Start(
+        run_id=run_id,
+        input=input,
+        acting=acting,
+        durable=None if store is None else Durable(store, run_id, labels=acting.labels),
+        previous_response_id=options.get("previous_response_id"),
+        conversation_id=options.get("conversation_id"),
+    )
+
+
+def resumed_start(
+    settings: Settings,
+    acting: Acting,
+    state: RunState,
+    decisions: Mapping[str, Decision],
+    tools: Iterable[ToolLike],
+    output_type: object,
+) -> tuple[Settings, Start]:
+    """A paused run from its state. Raises ConfigurationError where this is not the runner for it."""
+    if state.model != settings.model or state.mode != settings.history:
+        raise ConfigurationError(
+            f"the run was paused on {state.model!r} with history {state.mode!r}; it goes on there only"
+        )
+    if not isinstance(settings.approver, PauseForApproval):
+        raise ConfigurationError("only a runner with approver=ptc.PauseForApproval() resumes a paused run")
+    settings = _with_own(_with_tools(settings, tools), output_type)
+    if state.choice is not None:
+        settings = replace(settings, tool_choice=ToolChoice.from_json(state.choice))
+    return settings, Start(
+        run_id=state.run_id,
+        input=None,
+        acting=acting,
+        conversation_id=state.conversation_id,
+        state=state,
+        decisions=dict(decisions),
+    )
+
+
+def recovered_start(
+    settings: Settings,
+    durable: Durable,
+    acting: Acting,
+    decisions: Mapping[str, Decision],
+    tools: Iterable[ToolLike],
+    output_type: object,
+    tool_choice: object,
+    limits: Limits | None,
+) -> tuple[Settings, Start]:
+    """A run from its steps in a store. Raises ConfigurationError where this is not the runner for it."""
+    start = durable.past.start
+    if (start.get("model"), start.get("mode")) != (settings.model, settings.history):
+        raise ConfigurationError(
+            f"the run is one of {start.get('model')!r} with history {start.get('mode')!r};"
+            " it goes on there only"
+        )
+    settings = _with_own(_with_tools(settings, tools), output_type, tool_choice, limits)
+    return settings, Start(
+        run_id=durable.run_id,
+        input=start["input"],
+        acting=acting,
+        previous_response_id=cast("str | None", start["previous_response_id"]),
+        conversation_id=cast("str | None", start["conversation_id"]),
+        decisions=dict(decisions),
+        durable=durable,
+    )
+
+
+def _with_own(
+    settings: Settings, output_type: object, tool_choice: object = None, limits: Limits | None = None
+) -> Settings:
+    if output_type is not None:
+        settings = replace(settings, output=OutputFormat.of(output_type))
+    if tool_choice is not None:
+        settings = replace(settings, tool_choice=ToolChoice.of(tool_choice))
+    return settings if limits is None else replace(settings, limits=limits)
+
+
+def _with_tools(settings: Settings, tools: Iterable[ToolLike]) -> Settings:
+    """With the tools that the run had added, where they are not the runner's own."""
+    given = GivenTools.of(tools)
+    known = {id(entry) for entry in settings.entries}
+    new = tuple(entry for entry in given.entries if id(entry) not in known)
+    if not new:
+        return settings
+    return replace(
+        settings, entries=(*settings.entries, *new), functions={**settings.functions, **given.functions}
+    )
