@@ -650,7 +650,7 @@ class TestMiddleware:
         """A retry is visible to the auditor and to the tool."""
         attempts: list[int] = []
 
-        @tool
+        @tool(effects="read")
         async def flaky(n: int, ctx: ToolContext) -> int:
             attempts.append(ctx.attempt)
             if ctx.attempt == 1:

@@ -148,3 +148,58 @@ def test_an_operation_id_is_a_required_parameter() -> None:
     schema = {"type": "object", "properties": {"op": {"type": "string"}}}
     with pytest.raises(RegistrationError, match="require it"):
         define_tool({"name": "order", "parameters": schema}, order, effects="write", idempotency=evidence)  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(("error", "times"), [(ConnectionResetError("gone"), 1), (ValueError("no"), 3)])
+async def test_a_tool_of_undeclared_effects_in_doubt_is_not_run_again(error: Exception, times: int) -> None:
+    """Nobody said that it only reads: a layer that insists must not repeat what may still have its effect."""
+    ran: list[int] = []
+
+    @tool
+    async def undeclared(a: int) -> int:
+        """Do it."""
+        ran.append(a)
+        raise error
+
+    async def insist(invocation: Invocation, next: Next) -> Outcome:
+        for _ in range(3):
+            outcome = await next(invocation)
+        return outcome
+
+    outcome = await invoke(undeclared, {"a": 1}, middleware=[insist, Retry(3, delay=0)])
+    assert isinstance(outcome, Failure) and outcome.code == "tool_error"
+    assert ran == [1] * times
+
+
+async def test_a_tool_of_undeclared_effects_that_is_late_is_not_run_again() -> None:
+    """Its first attempt may be on its way still."""
+    ran: list[int] = []
+
+    @tool(timeout=0.01)
+    async def undeclared(a: int) -> int:
+        """Do it."""
+        ran.append(a)
+        await asyncio.Event().wait()
+        return a
+
+    async def insist(invocation: Invocation, next: Next) -> Outcome:
+        await next(invocation)
+        return await next(invocation)
+
+    outcome = await invoke(undeclared, {"a": 1}, middleware=[insist])
+    assert isinstance(outcome, Failure) and outcome.code == "timeout"
+    assert ran == [1]
+
+
+async def test_an_idempotent_tool_of_undeclared_effects_is_run_again() -> None:
+    """Its service promises that a second attempt has no second effect."""
+    ran: list[int] = []
+
+    @tool(idempotency=Idempotency("service"))
+    async def undeclared(a: int) -> int:
+        """Do it."""
+        ran.append(a)
+        raise ConnectionResetError("gone")
+
+    await invoke(undeclared, {"a": 1}, middleware=[Retry(3, delay=0)])
+    assert ran == [1, 1, 1]

@@ -70,14 +70,15 @@ class Retry:
         )
         outcome = await next(invocation)
         for attempt in range(1, self._attempts):
-            if not safe or not _broke_on_the_way(outcome):
+            if not safe or not broke_on_the_way(outcome):
                 break
             await asyncio.sleep(self._delay * 2 ** (attempt - 1))
             outcome = await next(invocation)
         return outcome
 
 
-def _broke_on_the_way(outcome: Outcome) -> bool:
+def broke_on_the_way(outcome: Outcome) -> bool:
+    """Whether nobody knows how far the call came: its connection broke, or it did not answer in time."""
     if isinstance(outcome, Uncertain) or (isinstance(outcome, Failure) and outcome.code == "timeout"):
         return True
     if not isinstance(outcome, Failure) or outcome.exception is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
-from ptc_tools.middleware import Invocation, Middleware, Next
+from ptc_tools.middleware import Invocation, Middleware, Next, broke_on_the_way
 from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
 from ptc_tools.release import described, uncertain
 from ptc_tools.strict_json import clone
@@ -70,7 +70,7 @@ class Onion:
         if isinstance(keywords, Denied):
             return await self._refuse(keywords)
         if self._ran is not None and not self._may_repeat(current.arguments):
-            # A mutation that is not idempotent is not attempted again, whatever a middleware asks for.
+            # What may change something and is not idempotent is not attempted again, whatever a middleware asks.
             return self._broken_off() if self._open is None else self._open[1]
         self._attempts += 1
         number = self._attempts
@@ -91,13 +91,17 @@ class Onion:
         return outcome
 
     def _may_repeat(self, arguments: JsonObject) -> bool:
-        """Whether another attempt is the same operation as the last one, or changes nothing."""
+        """Whether another attempt is the same operation as the last one, or changes nothing.
+
+        A tool that does not say what it does may be asked again after a plain answer, but not where the first
+        attempt may still have its effect.
+        """
         contract, last = self._invocation.tool.contract, self._ran
-        if not contract.mutates or last is None:
+        if contract.effects == "read" or last is None:
             return True
         evidence = contract.idempotency
         if evidence is None:
-            return False
+            return not contract.mutates and self._open is not None and not broke_on_the_way(self._open[1])
         operation = evidence.operation(arguments)
         return operation is not None and operation == evidence.operation(last)
 
