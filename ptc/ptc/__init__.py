@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         SandboxError,
         SandboxLimits,
     )
+    from ptc_tools.admission import Admission
     from ptc_tools.bounds import Bounds, SearchRange
     from ptc_tools.call import Call, Direct, Program
     from ptc_tools.catalog import Catalog
@@ -102,15 +103,31 @@ if TYPE_CHECKING:
     from ptc_tools.contract import Contract
     from ptc_tools.declaration import Spec, compile_declaration
     from ptc_tools.errors import (
+        AdmissionConflict,
+        CallIdentityConflict,
+        CallNotAdmitted,
+        CallRefused,
+        CatalogError,
+        DuplicateIdentity,
         DuplicateTool,
         HostControlFlow,
+        InvalidDeferral,
         InvalidJson,
         InvalidName,
+        InvalidPublication,
         InvalidSchema,
         InvalidSignature,
+        InvalidSource,
         PtcError,
         RegistrationError,
+        RegistryOverloaded,
+        RegistryUnknown,
+        SourceMissing,
+        SourceRemoved,
+        SourceUnreadable,
         ToolCallError,
+        VersionMismatch,
+        VisibilityFailed,
     )
     from ptc_tools.experimental import ExperimentalWarning
     from ptc_tools.extension import Extension, Manifest, Offer, offers
@@ -135,9 +152,18 @@ if TYPE_CHECKING:
     from ptc_tools.policy import Approver, GrantRegistered, Policy, RequireAuthority
     from ptc_tools.provenance import Provenance, Source, Traced, flatten, join, summarise
     from ptc_tools.record import Recorder
+    from ptc_tools.registry import (
+        Registries,
+        Registry,
+        RegistryClient,
+        register_registry,
+        unregister_registry,
+    )
     from ptc_tools.returns import EmptyResult, PartialResult, Unavailable
     from ptc_tools.secret import Secret
+    from ptc_tools.sources import Sources, StepCatalog, Visibility
     from ptc_tools.tool import AnyTool, Tool, define_tool, tool
+    from ptc_tools.toolset import Toolset, Use, use
 
 _HOME = {
     "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "Happened", "PauseForApproval"),
@@ -226,16 +252,33 @@ _HOME = {
     "ptc_tools.catalog": ("Catalog",),
     "ptc_tools.context": ("RunContext", "ToolContext"),
     "ptc_tools.contract": ("Contract",),
+    "ptc_tools.admission": ("Admission",),
     "ptc_tools.errors": (
+        "AdmissionConflict",
+        "CallIdentityConflict",
+        "CallNotAdmitted",
+        "CallRefused",
+        "CatalogError",
+        "DuplicateIdentity",
         "DuplicateTool",
         "HostControlFlow",
+        "InvalidDeferral",
         "InvalidJson",
         "InvalidName",
+        "InvalidPublication",
         "InvalidSchema",
         "InvalidSignature",
+        "InvalidSource",
         "PtcError",
         "RegistrationError",
+        "RegistryOverloaded",
+        "RegistryUnknown",
+        "SourceMissing",
+        "SourceRemoved",
+        "SourceUnreadable",
         "ToolCallError",
+        "VersionMismatch",
+        "VisibilityFailed",
     ),
     "ptc_tools.experimental": ("ExperimentalWarning",),
     "ptc_tools.invoke": ("Invoker",),
@@ -264,6 +307,15 @@ _HOME = {
     "ptc_tools.markers": ("Designer", "ProviderConfig", "Sensitive"),
     "ptc_tools.mutation": ("Idempotency", "Reconciliation", "TransportError"),
     "ptc_tools.provenance": ("Provenance", "Source", "Traced", "flatten", "join", "summarise"),
+    "ptc_tools.registry": (
+        "Registries",
+        "Registry",
+        "RegistryClient",
+        "register_registry",
+        "unregister_registry",
+    ),
+    "ptc_tools.sources": ("Sources", "StepCatalog", "Visibility"),
+    "ptc_tools.toolset": ("Toolset", "Use", "use"),
     "ptc_tools.returns": ("EmptyResult", "PartialResult", "Unavailable"),
     "ptc_tools.secret": ("Secret",),
 }
@@ -272,6 +324,8 @@ _HOME = {
 _ELSEWHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "Admission",
+    "AdmissionConflict",
     "AnyTool",
     "ApprovalRequest",
     "Approve",
@@ -280,10 +334,14 @@ __all__ = [
     "Bounds",
     "Call",
     "CallFinished",
+    "CallIdentityConflict",
+    "CallNotAdmitted",
+    "CallRefused",
     "CallReport",
     "CallStarted",
     "Cancelled",
     "Catalog",
+    "CatalogError",
     "ClientTool",
     "CodeAct",
     "Commentary",
@@ -301,6 +359,7 @@ __all__ = [
     "DeploymentNotFound",
     "Designer",
     "Direct",
+    "DuplicateIdentity",
     "DuplicateTool",
     "Empty",
     "EmptyResult",
@@ -319,12 +378,15 @@ __all__ = [
     "Happened",
     "HostControlFlow",
     "Idempotency",
+    "InvalidDeferral",
     "InvalidInput",
     "InvalidJson",
     "InvalidName",
     "InvalidOutput",
+    "InvalidPublication",
     "InvalidSchema",
     "InvalidSignature",
+    "InvalidSource",
     "Invocation",
     "Invoker",
     "Journal",
@@ -365,6 +427,11 @@ __all__ = [
     "RefusalDelta",
     "Refused",
     "RegistrationError",
+    "Registries",
+    "Registry",
+    "RegistryClient",
+    "RegistryOverloaded",
+    "RegistryUnknown",
     "RemoteProtocolError",
     "ReplayDiverged",
     "ReplayIncompatible",
@@ -404,10 +471,15 @@ __all__ = [
     "ServerFailed",
     "Service",
     "Source",
+    "SourceMissing",
+    "SourceRemoved",
+    "SourceUnreadable",
+    "Sources",
     "Spec",
     "StateError",
     "StateForged",
     "StateUnreadable",
+    "StepCatalog",
     "StoreError",
     "StoreUnavailable",
     "StoreUnreadable",
@@ -419,6 +491,7 @@ __all__ = [
     "ToolCallFailed",
     "ToolChoice",
     "ToolContext",
+    "Toolset",
     "Traced",
     "TransportError",
     "UnansweredCalls",
@@ -426,6 +499,10 @@ __all__ = [
     "Uncertain",
     "UncertainCall",
     "Usage",
+    "Use",
+    "VersionMismatch",
+    "Visibility",
+    "VisibilityFailed",
     "__version__",
     "azure_client",
     "client_tool",
@@ -441,10 +518,13 @@ __all__ = [
     "offers",
     "only_for",
     "openai_client",
+    "register_registry",
     "summarise",
     "tool",
     "toolset_fingerprint",
     "trim",
+    "unregister_registry",
+    "use",
 ]
 
 
