@@ -20,7 +20,7 @@ from ptc_tools import (
     define_tool,
     tool,
 )
-from ptc_tools.bounds import OutOfBounds, cut
+from ptc_tools.cutting import OutOfBounds, cut
 from ptc_tools.strict_json import dumps
 from tests.tools.tool_support import invoke
 

@@ -1,16 +1,26 @@
 """What a cut result says to go on with is where it really stopped; what a mutation declares is really there."""
 
+from datetime import date
+from typing import Annotated, Literal
+from uuid import UUID
+
 import pytest
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from ptc_tools import (
     Bounds,
     Empty,
     EmptyResult,
+    Failure,
     Partial,
+    PartialResult,
     Reconciliation,
     RegistrationError,
+    define_tool,
     tool,
 )
+from ptc_tools.strict_json import dumps
 from tests.tools.tool_support import invoke
 
 
@@ -60,3 +70,116 @@ def test_an_offset_is_a_number_of_items() -> None:
 
     with pytest.raises(RegistrationError, match="integer"):
         tool(pages, bounds=Bounds(items=3, offset="cursor"))
+
+
+class Row(TypedDict):
+    id: UUID
+    day: date
+    state: Literal["a state of many letters", "b"]
+    pin: Annotated[str, Field(pattern="^[0-9]+$")] | None
+    words: str
+
+
+@tool(bounds=Bounds(text=8, items=100))
+async def row(pin: str | None, words: str) -> Row:
+    """Look."""
+    return {
+        "id": UUID(int=7),
+        "day": date(2024, 1, 31),
+        "state": "a state of many letters",
+        "pin": pin,
+        "words": words,
+    }
+
+
+async def test_a_text_of_a_form_is_never_cut_in_the_middle() -> None:
+    """Half a date is no date, and the first letters of an id are another's id."""
+    outcome = await invoke(row, {"pin": "1234", "words": "quite a few of them"})
+    assert isinstance(outcome, Partial)
+    assert outcome.missing == ("/words: characters after the first 8",)
+    assert outcome.value["value"] == {  # type: ignore[index, call-overload]
+        "id": "00000000-0000-0000-0000-000000000007",
+        "day": "2024-01-31",
+        "state": "a state of many letters",
+        "pin": "1234",
+        "words": "quite a ",
+    }
+
+
+async def test_a_form_without_a_length_that_is_too_long_fails() -> None:
+    """It can neither be cut to a true value nor be released over its bound."""
+    outcome = await invoke(row, {"pin": "1" * 20, "words": ""})
+    assert isinstance(outcome, Failure)
+    assert "/pin has more than 8 characters" in outcome.message
+
+
+@pytest.mark.parametrize("where", ["missing", "continuation"])
+async def test_bytes_bound_what_a_tool_says_is_missing(where: str) -> None:
+    """A tool that says more about what is missing than about the rest would fill the model's context with it."""
+
+    @tool(bounds=Bounds(bytes=1000, items=50))
+    async def some(n: int) -> PartialResult[list[int]]:
+        """Look."""
+        return PartialResult(
+            value=list(range(n)),
+            missing=[f"the row of number {index}" for index in range(n if where == "missing" else 1)],
+            continuation={"text": "x" * (5 * n if where == "continuation" else 1)},
+        )
+
+    outcome = await invoke(some, {"n": 40})
+    assert isinstance(outcome, Partial)
+    assert len(dumps(outcome.value).encode()) <= 1000
+    assert outcome.value["value"] == list(range(40))  # type: ignore[index, call-overload]
+    assert outcome.continuation is not None
+    if where == "missing":
+        assert outcome.missing[-1] == "and more"
+    far = await invoke(some, {"n": 400})
+    if where == "continuation":
+        assert isinstance(far, Failure)  # half of it would lead elsewhere
+    else:
+        assert isinstance(far, Partial)
+        assert far.continuation is None  # it would skip what was cut
+
+
+async def test_why_there_is_nothing_stays_within_the_bytes() -> None:
+    """The marker itself is never cut: a broken one would be no answer."""
+
+    @tool(bounds=Bounds(bytes=100, text=3))
+    async def none(n: int) -> list[int] | EmptyResult:
+        """Look."""
+        return EmptyResult(reason="r" * n)
+
+    outcome = await invoke(none, {"n": 5000})
+    assert isinstance(outcome, Empty)
+    assert outcome.value == {"outcome": "empty", "reason": "rrr"}
+
+
+async def test_a_raw_schema_says_which_texts_have_a_form() -> None:
+    """Through references, conjunctions and patterns of names, as for typed tools."""
+    result = {
+        "type": "object",
+        "properties": {
+            "when": {"$ref": "#/$defs/When"},
+            "all": {"allOf": [{"type": "string"}, {"const": "abcdef"}]},
+        },
+        "patternProperties": {"^d_": {"format": "date"}},
+        "additionalProperties": {"type": "string"},
+        "$defs": {"When": {"anyOf": [{"type": "null"}, {"type": "string", "format": "date-time"}]}},
+    }
+    partial = {
+        "type": "object",
+        "properties": {"outcome": {"const": "partial"}, "value": result},
+        "required": ["outcome"],
+    }
+    definition = {
+        "name": "raw",
+        "parameters": {"type": "object"},
+        "output_schema": {
+            "anyOf": [{k: v for k, v in result.items() if k != "$defs"}, partial],
+            "$defs": result["$defs"],
+        },
+    }
+    value = {"when": "2024-01-31T00:00:00Z", "all": "abcdef", "d_x": "2024-01-31", "note": "abcdef"}
+    outcome = await invoke(define_tool(definition, lambda: value, bounds=Bounds(text=4)))  # type: ignore[arg-type]
+    assert isinstance(outcome, Partial)
+    assert outcome.value["value"] == {**value, "note": "abcd"}  # type: ignore[index, call-overload]

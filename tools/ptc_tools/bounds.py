@@ -1,7 +1,6 @@
 """How much a tool may return and how far it may search: declared in its contract, enforced on the way.
 
-A result over its bound is cut where a cut leaves a true value (a list, a text), and then it is a partial
-result that says what is missing. Where no cut would be true (depth, bytes of an object) the call fails.
+What happens to a result over its bounds is `ptc_tools.cutting`'s; a call that reaches too far is refused here.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime
 from decimal import Decimal
 
-from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.call import JsonObject
 from ptc_tools.errors import RegistrationError
-from ptc_tools.schema import escape
 from ptc_tools.strict_json import dumps
 from ptc_tools.written import is_date, is_datetime
-
-_MAX_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +33,10 @@ class SearchRange:
 class Bounds:
     """Limits of a tool; None is the invoker's own limit, or none.
 
-    `items`: elements of any list. `text`: characters of any string. `depth`: levels of nesting. `bytes`:
-    the whole result as JSON. `search`: how far a call may reach. `offset`: the integer parameter by which
-    the tool skips items, so that a cut list can be continued.
+    `items`: elements of any list. `text`: characters of any free text; what the output schema gives a form
+    (a date, a pattern, an enum) is never cut. `depth`: levels of nesting. `bytes`: all that the tool returned
+    as JSON, what it says is missing included. `search`: how far a call may reach. `offset`: the integer
+    parameter by which the tool skips items, so that a cut list can be continued.
     """
 
     items: int | None = None
@@ -94,78 +91,6 @@ class Bounds:
             except TypeError:
                 raise RegistrationError("bounds: a search range has start, end and limit") from None
         return cls(**values)  # type: ignore[arg-type]
-
-
-class OutOfBounds(ValueError):
-    """A value is over a bound and cannot be cut to a true one."""
-
-
-@dataclass(slots=True)
-class Cut:
-    """A result within its bounds, and what was taken away."""
-
-    value: JsonValue
-    missing: list[str]
-    root_items: int | None = None
-    """How many elements of a list at the root are left, if that list was cut."""
-
-
-def cut(value: JsonValue, bounds: Bounds) -> Cut:
-    """The value within `bounds`. Raises `OutOfBounds` for what only leaving out would make fit."""
-    result = Cut(value, [])
-    result.value = _cut(value, bounds, "", 1, result)
-    if bounds.bytes is not None:
-        _cut_bytes(result, bounds.bytes)
-    return result
-
-
-def _cut(value: JsonValue, bounds: Bounds, path: str, depth: int, result: Cut) -> JsonValue:
-    if isinstance(value, str):
-        if bounds.text is not None and len(value) > bounds.text:
-            _note(result, f"{path or '/'}: characters after the first {bounds.text}")
-            return value[: bounds.text]
-        return value
-    if not isinstance(value, dict | list):
-        return value
-    if bounds.depth is not None and depth > bounds.depth:
-        raise OutOfBounds(f"the result is nested deeper than {bounds.depth} levels")
-    if isinstance(value, dict):
-        return {
-            key: _cut(item, bounds, f"{path}/{escape(key)}", depth + 1, result) for key, item in value.items()
-        }
-    kept = value
-    if bounds.items is not None and len(value) > bounds.items:
-        kept = value[: bounds.items]
-        _note(result, f"{path or '/'}: items after the first {bounds.items} of {len(value)}")
-        if not path:
-            result.root_items = len(kept)
-    return [_cut(item, bounds, f"{path}/{index}", depth + 1, result) for index, item in enumerate(kept)]
-
-
-def _cut_bytes(result: Cut, limit: int) -> None:
-    size = len(dumps(result.value).encode())
-    if size <= limit:
-        return
-    value = result.value
-    if not isinstance(value, list) or not value:
-        raise OutOfBounds(f"the result is {size} bytes of JSON, at most {limit} are released")
-    room, kept = limit - 2, 0
-    for item in value:
-        room -= len(dumps(item).encode()) + (1 if kept else 0)
-        if room < 0:
-            break
-        kept += 1
-    if not kept:
-        raise OutOfBounds(f"the first item alone is more than {limit} bytes of JSON")
-    _note(result, f"/: items after the first {kept}, to stay within {limit} bytes")
-    result.value, result.root_items = value[:kept], kept
-
-
-def _note(result: Cut, what: str) -> None:
-    if len(result.missing) < _MAX_NAMED:
-        result.missing.append(what)
-    elif len(result.missing) == _MAX_NAMED:
-        result.missing.append("and more")
 
 
 def check_range(arguments: Mapping[str, object], search: SearchRange) -> str | None:

@@ -6,9 +6,10 @@ nothing else, and nothing where a fraction would have been as welcome.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeAlias, cast
 
+from ptc_tools.applied import expanded, items, members
 from ptc_tools.call import JsonObject, JsonValue
 
 Place: TypeAlias = tuple[int | str, ...]
@@ -50,65 +51,17 @@ def _holds_whole(value: JsonValue) -> bool:
 
 
 def _fitting(value: JsonValue, schemas: list[JsonObject], root: JsonObject) -> JsonValue:
-    applied = list(_expanded(schemas, root))
+    applied = list(expanded(schemas, root))
     if isinstance(value, float) and value.is_integer():
         kinds = {kind for schema in applied for kind in _kinds(schema)}
         return int(value) if "integer" in kinds and "number" not in kinds else value
     if isinstance(value, dict):
-        return {name: _fitting(item, _members(applied, name), root) for name, item in value.items()}
+        return {name: _fitting(item, members(applied, name), root) for name, item in value.items()}
     if isinstance(value, list):
-        return [_fitting(item, _items(applied, index), root) for index, item in enumerate(value)]
+        return [_fitting(item, items(applied, index), root) for index, item in enumerate(value)]
     return value
-
-
-def _expanded(schemas: Iterable[JsonValue], root: JsonObject) -> Iterator[JsonObject]:
-    """The schemas, and those that they refer to or are combined of."""
-    waiting = list(schemas)
-    seen: set[int] = set()
-    while waiting:
-        schema = waiting.pop()
-        if not isinstance(schema, dict) or id(schema) in seen:
-            continue
-        seen.add(id(schema))
-        yield schema
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            waiting.append(_resolved(reference, root))
-        for combiner in ("anyOf", "oneOf", "allOf"):
-            members = schema.get(combiner)
-            waiting += members if isinstance(members, list) else []
-
-
-def _resolved(reference: str, root: JsonObject) -> JsonValue:
-    found: JsonValue = root
-    if not reference.startswith("#"):
-        return None
-    for step in reference[1:].split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
 
 
 def _kinds(schema: JsonObject) -> list[JsonValue]:
     kinds = schema.get("type")
     return kinds if isinstance(kinds, list) else [kinds]
-
-
-def _members(schemas: list[JsonObject], name: str) -> list[JsonObject]:
-    found: list[JsonValue] = []
-    for schema in schemas:
-        properties = schema.get("properties")
-        known = isinstance(properties, dict) and name in properties
-        found.append(
-            properties[name] if known and isinstance(properties, dict) else schema.get("additionalProperties")
-        )
-    return [schema for schema in found if isinstance(schema, dict)]
-
-
-def _items(schemas: list[JsonObject], index: int) -> list[JsonObject]:
-    found: list[JsonValue] = []
-    for schema in schemas:
-        first = schema.get("prefixItems")
-        ahead = isinstance(first, list) and index < len(first)
-        found.append(first[index] if ahead and isinstance(first, list) else schema.get("items"))
-    return [schema for schema in found if isinstance(schema, dict)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
-from ptc_tools.bounds import OutOfBounds, cut
-from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.call import JsonValue
 from ptc_tools.context import idempotency_key
 from ptc_tools.contract import UNBOUNDED
+from ptc_tools.cutting import OutOfBounds, bounded
 from ptc_tools.errors import InvalidJson
 from ptc_tools.hidden import scrub, texts_of
 from ptc_tools.markers import sensitive_texts
@@ -42,7 +42,7 @@ def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int
         if secrets and returned.provenance is not None:
             returned.provenance = _without(returned.provenance, secrets)
         if bounds is not UNBOUNDED:
-            _bound(returned, invocation)
+            bounded(returned, bounds, contract.output_schema, lambda: _skipped(invocation))
         check = invocation.tool.check_result
         fits = check is None or check.is_valid(returned.value)
     except Exception as error:  # noqa: BLE001 - serialising runs the application's code
@@ -71,36 +71,9 @@ def _success(returned: Returned) -> Success:
     return Success(value, provenance=returned.provenance)
 
 
-def _bound(returned: Returned, invocation: Invocation) -> None:
-    """Cut what is over the contract's bounds, and make the result a partial one that says so."""
-    contract = invocation.tool.contract
-    whole = returned.value
-    inner = whole.get("value") if returned.kind == "partial" and isinstance(whole, dict) else whole
-    result = cut(inner, contract.bounds)
-    if not result.missing:
-        return
-    if returned.kind == "empty":
-        returned.value = result.value  # fewer words about nothing; that nothing is there is still the answer
-        return
-    before = whole.get("missing") if returned.kind == "partial" and isinstance(whole, dict) else None
-    missing: list[JsonValue] = [*(before if isinstance(before, list) else ()), *result.missing]
-    # A continuation that the tool gave would skip what was cut here, so it is not passed on.
-    continuation: JsonObject | None = None
-    if contract.bounds.offset is not None and result.root_items is not None:
-        skipped = _skipped(invocation, contract.bounds.offset)
-        if skipped is not None:
-            continuation = {contract.bounds.offset: skipped + result.root_items}
-    returned.kind = "partial"
-    returned.value = {
-        "outcome": "partial",
-        "value": result.value,
-        "missing": missing,
-        "continuation": continuation,
-    }
-
-
-def _skipped(invocation: Invocation, offset: str) -> int | None:
+def _skipped(invocation: Invocation) -> int | None:
     """How many items the tool passed over: as it was told, or by its parameter's default."""
+    offset = invocation.tool.contract.bounds.offset or ""
     given: object = invocation.arguments.get(offset)
     if given is None:
         parameter = inspect.signature(invocation.tool.function).parameters.get(offset)
