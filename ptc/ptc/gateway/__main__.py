@@ -65,6 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
             settings=Settings(
                 api_key=os.environ.pop(API_KEY_VARIABLE, None),
                 programs=not options.no_programs,
+                tool_search=not options.no_tool_search,
                 control=options.control,
             ),
             faults=[Fault.from_json(entry) for entry in json.loads(options.faults)],
@@ -89,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--faults", default="[]", help="a JSON array of faults to commit")
     parser.add_argument("--control", action="store_true", help="serve /_peer, for tests")
     parser.add_argument("--no-programs", action="store_true", help="a deployment without hosted programs")
+    parser.add_argument("--no-tool-search", action="store_true", help="a deployment without tool search")
     parser.add_argument("--with-parent", action="store_true", help="end when standard input does")
     return parser
 

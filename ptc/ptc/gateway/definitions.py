@@ -26,7 +26,10 @@ Key = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One function or custom tool of a request. `wire` is the definition as it was sent."""
+    """One function or custom tool of a request. `wire` is the definition as it was sent.
+
+    `deferred`: it asks to be loaded by tool search, `loaded`: an item of the input did so.
+    """
 
     kind: str
     namespace: str | None
@@ -35,18 +38,28 @@ class Definition:
     deferred: bool
     output_schema: JsonObject | None
     wire: JsonObject
+    loaded: bool = False
 
     @property
     def key(self) -> Key:
         return (self.namespace, self.name)
 
+    @property
+    def available(self) -> bool:
+        """Whether the model has the definition: a deferred tool's only once it was loaded (rule 18)."""
+        return self.loaded or not self.deferred
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
-    """The tools that a request offers; `hosted` are the types of the tools that have no name."""
+    """The tools that a request offers; `hosted` are the types of the tools that have no name.
+
+    `search`: who executes tool search, `server` or `client`; None where the request has no such tool.
+    """
 
     definitions: dict[Key, Definition] = field(default_factory=dict)
     hosted: frozenset[str] = frozenset()
+    search: str | None = None
 
     @property
     def programs(self) -> bool:
@@ -66,15 +79,27 @@ class ToolSet:
             if (
                 definition.kind == "function"
                 and "programmatic" in definition.allowed_callers
-                and not definition.deferred
+                and definition.available
             ):
                 yield definition
+
+    def for_call(self, namespace: str | None, name: str) -> Definition | None:
+        """The tool that a call means. A call of a deferred tool without a namespace says its name twice."""
+        found = self.get(namespace, name)
+        if found is None and namespace == name:
+            found = self.get(None, name)
+            return found if found is not None and found.deferred else None
+        return found
 
     def with_more(self, more: Iterable[JsonValue], path: str) -> ToolSet:
         """This set and the tools that an item of the input adds; one that is there already is replaced."""
         added = read_tools(list(more), path, loaded=True)
-        loaded = {key: replace(tool, deferred=False) for key, tool in added.definitions.items()}
-        return ToolSet({**self.definitions, **loaded}, self.hosted | added.hosted)
+        loaded = {key: replace(tool, loaded=True) for key, tool in added.definitions.items()}
+        for key, tool in loaded.items():
+            known = self.definitions.get(key)
+            if known is not None and not known.deferred:  # it was in the default namespace all along
+                loaded[key] = replace(tool, deferred=False)
+        return ToolSet({**self.definitions, **loaded}, self.hosted | added.hosted, self.search)
 
 
 def read_tools(tools: JsonValue, path: str = "tools", *, loaded: bool = False) -> ToolSet:
@@ -88,6 +113,7 @@ def read_tools(tools: JsonValue, path: str = "tools", *, loaded: bool = False) -
         raise invalid_type(path, "an array", tools)
     definitions: dict[Key, Definition] = {}
     hosted: list[str] = []
+    search: str | None = None
     namespaces: set[str] = set()
     for index, value in enumerate(tools):
         where = f"{path}[{index}]"
@@ -106,7 +132,9 @@ def read_tools(tools: JsonValue, path: str = "tools", *, loaded: bool = False) -
             if kind in hosted and kind in (PROGRAMS, "tool_search"):
                 raise invalid(where, f"Duplicate tool '{kind}' in '{path}'. At most one is allowed.")
             hosted.append(kind)
-    result = ToolSet(definitions, frozenset(hosted))
+            if kind == "tool_search":
+                search = str(tool.get("execution") or "server")
+    result = ToolSet(definitions, frozenset(hosted), search)
     if not loaded:
         _check_together(result, path)
     return result
@@ -141,9 +169,11 @@ def read_tool_choice(choice: JsonValue, tools: ToolSet) -> None:
 def _check_named(entry: JsonObject, tools: ToolSet) -> None:
     kind, name = entry.get("type"), entry.get("name")
     if kind in ("function", "custom"):
-        known = any(d.kind == kind and d.name == name for d in tools.definitions.values())
+        known = [tool for tool in tools.definitions.values() if tool.kind == kind and tool.name == name]
         if not known:
             raise invalid("tool_choice", f"Tool choice '{kind}' '{name}' not found in 'tools' parameter.")
+        if not any(tool.available for tool in known):
+            raise invalid("tool_choice", f"Tool choice '{kind}' '{name}' has 'defer_loading'.")
     elif isinstance(kind, str) and kind not in tools.hosted:
         raise invalid("tool_choice", f"Tool choice '{kind}' not found in 'tools' parameter.")
 

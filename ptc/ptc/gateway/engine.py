@@ -27,11 +27,13 @@ from ptc.gateway.script import (
     Say,
     Script,
     ScriptError,
+    SearchTools,
     SendItem,
     Stop,
     WriteProgram,
 )
 from ptc.gateway.seal import Seal
+from ptc.gateway.searching import search_call, search_output
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 
@@ -41,8 +43,9 @@ _PARTS = get_args(Part)
 
 @dataclass(slots=True)
 class Reply:
-    """The output of one response, and how it ended."""
+    """The output of one response, and how it ended. `tools`: what the model has, with what it loaded itself."""
 
+    tools: ToolSet
     items: list[JsonObject] = field(default_factory=list)
     status: str = "completed"
     incomplete_reason: str | None = None
@@ -77,9 +80,9 @@ class Engine:
 
     async def respond(self, talk: Conversation) -> Reply:
         """The response's output; raises `Rejected` where the history is not that of its program."""
-        reply = Reply()
+        reply = Reply(talk.history.tools)
         for program in talk.history.open_programs:
-            await self._resume(program, talk.history.tools, reply)
+            await self._resume(program, reply)
         turn = talk.history.next_turn
         for _ in range(_MAX_TURNS_IN_ONE_RESPONSE):
             if not reply.going_on:
@@ -117,7 +120,7 @@ class Engine:
     async def _play(self, talk: Conversation, reply: Reply, turn: int, parts: Sequence[Part]) -> bool:
         """Emit a turn; returns whether the model speaks again within this response."""
         emit = _Emitter(self._mint, turn, reply)
-        ended_program = False
+        speaks_on = False
         for index, part in enumerate(parts):
             match part:
                 case Reason():
@@ -128,8 +131,11 @@ class Engine:
                 case Say() | Refuse():
                     emit.item(_message(part))
                 case CallTool():
-                    emit.item(_call(part, part.call_id or self._mint.call_id(turn, secrets.token_hex(12))))
+                    call_id = part.call_id or self._mint.call_id(turn, secrets.token_hex(12))
+                    emit.item(_call(part, call_id, reply.tools))
                     reply.waiting = True
+                case SearchTools():
+                    speaks_on = self._look_up(talk, emit, part) or speaks_on
                 case SendItem():
                     emit.item(dict(part.item))
                     reply.waiting = reply.waiting or _needs_client(part.item)
@@ -141,12 +147,32 @@ class Engine:
                         reply.error = {"code": part.code, "message": part.message}
                     return False
                 case WriteProgram():
-                    ended_program = await self._write(talk, emit, part) or ended_program
-        return ended_program and reply.going_on
+                    speaks_on = await self._write(talk, emit, part) or speaks_on
+        return speaks_on and reply.going_on
+
+    def _look_up(self, talk: Conversation, emit: _Emitter, part: SearchTools) -> bool:
+        """Emit a search, and what the peer finds where it is asked; returns whether the model speaks on."""
+        tools = emit.reply.tools
+        if tools.search is None:
+            raise Rejected(
+                "The script searches for tools, and the request has no 'tool_search' tool.",
+                code="script_error",
+            )
+        if tools.search == "client":
+            emit.item(search_call(part, part.call_id or self._mint.call_id(emit.turn, secrets.token_hex(12))))
+            emit.reply.waiting = True
+            return False
+        output = search_output(part, tools, talk.tools)
+        emit.item(search_call(part, None))
+        emit.item(output)
+        found = output["tools"]
+        assert isinstance(found, list)
+        emit.reply.tools = tools.with_more(found, "tools")
+        return True
 
     async def _write(self, talk: Conversation, emit: _Emitter, part: WriteProgram) -> bool:
         """Emit a program and what comes of it; returns whether the model speaks on."""
-        tools = talk.history.tools
+        tools = emit.reply.tools
         if not tools.programs:
             raise Rejected(
                 "The script writes a program, and the request has no 'programmatic_tool_calling' tool.",
@@ -169,14 +195,14 @@ class Engine:
             return False
         return self._emit_step(call_id, emit.turn, step, emit.reply) and not part.result_alone
 
-    async def _resume(self, program: ProgramHistory, tools: ToolSet, reply: Reply) -> None:
+    async def _resume(self, program: ProgramHistory, reply: Reply) -> None:
         names = program.state["tools"]
         assert isinstance(names, list)
         step = await self._programs.resume(
             program.call_id,
             str(program.item["code"]),
             program.state["header"],
-            _select(tools, names),
+            _select(reply.tools, names),
             self._call_ids(program.call_id, program.turn),
             [
                 Answered(
@@ -273,13 +299,17 @@ def _message(part: Say | Refuse) -> JsonObject:
     return item
 
 
-def _call(part: CallTool, call_id: str) -> JsonObject:
+def _call(part: CallTool, call_id: str, tools: ToolSet) -> JsonObject:
     arguments = part.arguments
     text = arguments if isinstance(arguments, str) else strict_json.dumps(dict(arguments))
     item: JsonObject = {"type": part.kind, "call_id": call_id, "name": part.name}
     item["input" if part.kind == "custom_tool_call" else "arguments"] = text
-    if part.namespace is not None:
-        item["namespace"] = part.namespace
+    namespace = part.namespace
+    own = tools.get(None, part.name) if namespace is None else None
+    if own is not None and own.deferred and own.loaded:  # what was searched for is in no default namespace
+        namespace = part.name
+    if namespace is not None:
+        item["namespace"] = namespace
     if part.kind == "function_call":
         item["status"] = "completed"
     return {**item, **part.extra}

@@ -18,13 +18,15 @@ from ptc.gateway.pairing import (
     OUTPUT_OF,
     Exchange,
     caller_id,
+    check_loaded,
     check_namespace,
     check_object,
     check_pair,
     is_direct,
 )
-from ptc.gateway.rejection import Rejected, invalid, invalid_type, missing_parameter, unknown_parameter
+from ptc.gateway.rejection import Rejected, invalid, missing_parameter, unknown_parameter
 from ptc.gateway.seal import Seal
+from ptc.gateway.searching import SEARCH_ITEMS, Searches
 from ptc.gateway.shapes import (
     INPUT_CONTENT,
     ITEMS,
@@ -104,7 +106,7 @@ class _Reader:
         self.calls: dict[str, Exchange] = {}
         self.programs: dict[str, ProgramHistory] = {}
         self.item_ids: set[str] = set()
-        self.searches: dict[str, bool] = {}
+        self.searches = Searches()
         self.approvals: dict[str, bool] = {}
         self.previous: JsonObject | None = None
         self.next_turn = 0
@@ -129,8 +131,8 @@ class _Reader:
             self._call(item, where, ours)
         elif kind in CALL_OF:
             self._output(item, kind, where)
-        elif kind in ("tool_search_call", "tool_search_output", "additional_tools"):
-            self._tools_item(item, kind, where)
+        elif kind in SEARCH_ITEMS:
+            self.tools = self.searches.read(item, kind, self.tools, where)
         elif kind in ("mcp_approval_request", "mcp_approval_response"):
             self._approval(item, kind, where)
         elif "caller" in item:
@@ -145,9 +147,7 @@ class _Reader:
         for exchange in self.calls.values():
             if exchange.output is None:
                 raise _no_output(exchange)
-        for call_id, answered in self.searches.items():
-            if not answered:
-                raise invalid("input", f"No tool output found for tool search call {call_id}.")
+        self.searches.check_answered()
         if self.programs and not self.tools.programs:
             raise invalid(
                 "tools",
@@ -279,6 +279,8 @@ class _Reader:
             program = self._owner(item.get("caller"), where)
         if item["type"] in ("function_call", "custom_tool_call"):
             check_namespace(item, self.tools, where)
+            if not ours:
+                check_loaded(item, self.tools, where)
         exchange = self.calls[call_id] = Exchange(item)
         if program is not None:
             if program.closed:
@@ -310,23 +312,7 @@ class _Reader:
             program.answered.append(exchange)
         exchange.output = item
 
-    # --- tools that arrive in the input, approvals ------------------------------------------------------
-
-    def _tools_item(self, item: JsonObject, kind: str, where: str) -> None:
-        call_id = item.get("call_id")
-        if kind == "tool_search_call":
-            if item.get("execution") == "client":
-                self.searches[str(call_id)] = False
-            return
-        if kind == "tool_search_output" and item.get("execution") == "client":
-            if self.searches.get(str(call_id)) is not False:
-                words = f"No tool call found for tool search output with call_id {call_id}."
-                raise invalid("input", words, "unknown_call_id")
-            self.searches[str(call_id)] = True
-        more = item["tools"]
-        if not isinstance(more, list):
-            raise invalid_type(f"{where}.tools", "an array", more)
-        self.tools = self.tools.with_more(more, f"{where}.tools")
+    # --- approvals --------------------------------------------------------------------------------------
 
     def _approval(self, item: JsonObject, kind: str, where: str) -> None:
         if kind == "mcp_approval_request":

@@ -29,6 +29,7 @@ PREFIXES = {
     "function_call": "fc",
     "custom_tool_call": "ctc",
     "tool_search_call": "tsc",
+    "tool_search_output": "tso",
     "mcp_approval_request": "mcpr",
 }
 """The beginning of an item's id by its type; any other type has `item`."""

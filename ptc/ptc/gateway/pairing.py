@@ -51,12 +51,34 @@ def check_pair(exchange: Exchange, output: JsonObject, where: str) -> None:
 
 
 def check_namespace(call: JsonObject, tools: ToolSet, where: str) -> None:
-    """Raise `Rejected` for a call that lost its namespace on the way (wire.md, rule 12)."""
+    """Raise `Rejected` for a call that lost its namespace on the way (wire.md, rule 12).
+
+    What was loaded by tool search is not in the default namespace either: a direct call of it has a
+    namespace always, its own name where the tool has none.
+    """
+    if call.get("namespace") is not None:
+        return
     name = str(call["name"])
-    if call.get("namespace") is None and tools.get(None, name) is None and tools.namespaces_of(name):
-        spaces = ", ".join(f"'{space}'" for space in tools.namespaces_of(name))
+    own = tools.get(None, name)
+    searched = own is not None and own.deferred and own.loaded and is_direct(call.get("caller"))
+    if searched or (own is None and tools.namespaces_of(name)):
         raise invalid(
-            f"{where}.namespace", f"Missing namespace for {call['type']} '{name}'. Expected one of: {spaces}."
+            f"{where}.namespace",
+            f"Missing namespace for {call['type']} '{name}'. It does not exist in the default namespace. "
+            "Round-trip the model's function_call item with its namespace field included.",
+        )
+
+
+def check_loaded(call: JsonObject, tools: ToolSet, where: str) -> None:
+    """Raise `Rejected` for a call that the model cannot have made: it had not been given the tool yet."""
+    namespace, name = call.get("namespace"), str(call["name"])
+    tool = tools.for_call(namespace if isinstance(namespace, str) else None, name)
+    if tool is not None and not tool.available:
+        raise invalid(
+            where,
+            f"Invalid {call['type']} '{name}': the tool has 'defer_loading', and no tool search before this "
+            "call loaded it.",
+            code="tool_not_loaded",
         )
 
 
@@ -64,7 +86,7 @@ def check_object(exchange: Exchange, output: JsonObject, tools: ToolSet, where: 
     """A program-owned call with an output schema is answered by a JSON object, whatever the schema says."""
     call = exchange.call
     namespace = call.get("namespace")
-    tool = tools.get(namespace if isinstance(namespace, str) else None, str(call["name"]))
+    tool = tools.for_call(namespace if isinstance(namespace, str) else None, str(call["name"]))
     if tool is None or tool.output_schema is None:
         return
     text = output["output"]

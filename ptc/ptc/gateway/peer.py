@@ -39,12 +39,14 @@ class Settings:
     """How a peer is to behave.
 
     `api_key`: what a client must present, None for anything. `programs`: whether the deployment runs
-    programs. `control`: whether requests are kept and faults can be planned under `/_peer`. `max_body_bytes`
-    bounds a request. `paused_programs` and `idle_seconds` bound what keeps a process between requests.
+    programs, `tool_search`: whether it knows tool search. `control`: whether requests are kept and faults
+    can be planned under `/_peer`. `max_body_bytes` bounds a request. `paused_programs` and `idle_seconds`
+    bound what keeps a process between requests.
     """
 
     api_key: str | None = None
     programs: bool = True
+    tool_search: bool = True
     control: bool = False
     max_body_bytes: int = 32 * 1024 * 1024
     paused_programs: int = 32
@@ -120,7 +122,11 @@ class Peer:
         """Check a body; raises `Rejected`. `create` takes what this gives."""
         if self.settings.control:
             self.requests.append(body)
-        return read_request(body, programs_supported=self.settings.programs)
+        return read_request(
+            body,
+            programs_supported=self.settings.programs,
+            tool_search_supported=self.settings.tool_search,
+        )
 
     async def create(self, request: Request, faults: tuple[Fault, ...] = ()) -> Made:
         """Make a response, or in background mode begin one; raises `Rejected`."""

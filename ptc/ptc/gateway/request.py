@@ -60,7 +60,9 @@ class Request:
         return isinstance(include, list) and "reasoning.encrypted_content" in include
 
 
-def read_request(body: JsonValue, *, programs_supported: bool = True) -> Request:
+def read_request(
+    body: JsonValue, *, programs_supported: bool = True, tool_search_supported: bool = True
+) -> Request:
     """Raises `Rejected` for the first field that is wrong."""
     if not isinstance(body, dict):
         raise Rejected("We could not parse the JSON body of your request: expected an object.")
@@ -71,6 +73,10 @@ def read_request(body: JsonValue, *, programs_supported: bool = True) -> Request
     tools = read_tools(body.get("tools"))
     if tools.programs and not programs_supported:
         raise invalid("tools", f"Hosted tool '{PROGRAMS}' is not supported with {model}.", "unsupported_tool")
+    if tools.search is not None and not tool_search_supported:
+        raise invalid(
+            "tools", f"Hosted tool 'tool_search' is not supported with {model}.", "unsupported_tool"
+        )
     read_tool_choice(body.get("tool_choice"), tools)
     _check_numbers(body)
     _check_metadata(body.get("metadata"))

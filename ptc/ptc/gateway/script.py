@@ -70,6 +70,18 @@ class WriteProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchTools:
+    """A tool search, executed by whom the request says: the client answers it, or the peer itself does.
+
+    `finds`: qualified names that the peer's own search gives, None to go by the words of the arguments.
+    """
+
+    arguments: Mapping[str, JsonValue] = field(default_factory=lambda: NOTHING)
+    finds: tuple[str, ...] | None = None
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SendItem:
     """Any other item, as it is, with an id of the peer's unless it has one: of a type nobody knows, say."""
 
@@ -85,7 +97,7 @@ class Stop:
     message: str = ""
 
 
-Part: TypeAlias = Say | Refuse | Reason | CallTool | WriteProgram | SendItem | Stop
+Part: TypeAlias = Say | Refuse | Reason | CallTool | WriteProgram | SearchTools | SendItem | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,14 @@ class ModelRequest:
         return tuple(found)
 
     @property
+    def found(self) -> tuple[str, ...]:
+        """Qualified names of the tools that the last tool search found, in its order."""
+        for item in reversed(self.items):
+            if item.get("type") == "tool_search_output":
+                return tuple(_names_of(item.get("tools"), None))
+        return ()
+
+    @property
     def program_result(self) -> str:
         """What the last program gave: its `program_output`, or the same from a code tool's output.
 
@@ -169,6 +189,16 @@ class Script(Protocol):
 
 class ScriptError(Exception):
     """The script has nothing to say, or says something impossible. The text is for who wrote it."""
+
+
+def _names_of(tools: JsonValue, namespace: str | None) -> list[str]:
+    found: list[str] = []
+    for tool in tools if isinstance(tools, list) else []:
+        if isinstance(tool, dict) and tool.get("type") == "namespace":
+            found += _names_of(tool.get("tools"), str(tool.get("name")))
+        elif isinstance(tool, dict):
+            found.append(".".join(filter(None, (namespace, str(tool.get("name"))))))
+    return found
 
 
 def _of_code_tool(output: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         refuse,
         run_code,
         say,
+        search,
     )
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "refuse",
     "run_code",
     "say",
+    "search",
 ]
 
 _ELSEWHERE = {

@@ -59,12 +59,14 @@ class Peer:
         api_key: str | None = None,
         faults: Iterable[Fault] = (),
         hosted_programs: bool = True,
+        tool_search: bool = True,
     ) -> None:
         self._script = script
         self._port = port
         self._api_key = api_key
         self._faults = tuple(faults)
         self._hosted_programs = hosted_programs
+        self._tool_search = tool_search
         self._given_state_dir = Path(state_dir) if state_dir is not None else None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -158,7 +160,8 @@ class Peer:
             str(self._state_dir()),
         ]
         command += ["--faults", json.dumps([fault.to_json() for fault in self._faults])]
-        return command if self._hosted_programs else [*command, "--no-programs"]
+        command += [] if self._hosted_programs else ["--no-programs"]
+        return command if self._tool_search else [*command, "--no-tool-search"]
 
     def _environment(self) -> dict[str, str]:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

@@ -19,6 +19,7 @@ from ptc.gateway.script import (
     Refuse,
     Say,
     ScriptError,
+    SearchTools,
     SendItem,
     Stop,
     WriteProgram,
@@ -40,6 +41,7 @@ __all__ = [
     "refuse",
     "run_code",
     "say",
+    "search",
 ]
 from ptc_tools.call import JsonValue
 
@@ -141,6 +143,22 @@ def program(code: str, *, calls_later: bool = False, result_alone: bool = False)
     """A hosted program, in Python. `calls_later` and `result_alone` leave it, and its output, alone in a
     response: the client has to go on by itself."""
     return WriteProgram(code, calls_later, result_alone)
+
+
+def search(
+    query: str | None = None,
+    *,
+    finds: Sequence[str] | None = None,
+    call_id: str | None = None,
+    **arguments: JsonValue,
+) -> SearchTools:
+    """A tool search: `search("open orders")`. The client answers it, or the peer, as the request says.
+
+    `finds`: qualified names of the deferred tools that the peer's own search gives; without it the peer
+    goes by words in common. `arguments` are more, or others, than the `query`.
+    """
+    given = arguments if query is None else {"query": query, **arguments}
+    return SearchTools(given, None if finds is None else tuple(finds), call_id)
 
 
 def run_code(code: str, *, tool: str = CODE_TOOL) -> Callable[[ModelRequest], Part]:
