@@ -10,11 +10,16 @@ from ptc.audit import Levels, Rule
 from ptc.audit.errors import AuditClosed, AuditLocked, InvalidAuditConfig
 from ptc.audit.values import canonical
 from ptc_tools.call import Call
-from ptc_tools.context import RunContext
+from ptc_tools.context import RunContext, ToolContext, idempotency_key
+from ptc_tools.invoke import Invoker
+from ptc_tools.middleware import Retry
+from ptc_tools.mutation import Idempotency, TransportError
 from ptc_tools.outcome import Cancelled, Denied, Failure, Success
+from ptc_tools.tool import tool
 from tests.ptc.audit_support import (
     FORMS,
     INVENTORY,
+    KEYS,
     RUN,
     call,
     contract,
@@ -70,7 +75,9 @@ async def test_a_record_says_who_what_and_on_whose_authority(tmp_path: Path) -> 
     started = of_type(read(path), "tool.started")[0]
     assert started["identity"] == {
         "actor": "bob",
+        "attempt": 1,
         "call": "c1",
+        "idempotency_key": KEYS.active("digest").digest(idempotency_key(run, made)),
         "response": "resp_7",
         "run": "run_9",
         "span": "s1",
@@ -86,7 +93,7 @@ async def test_a_record_says_who_what_and_on_whose_authority(tmp_path: Path) -> 
         "program_digest": program["data"]["code_digest"],
     }
     tool = started["tool"]
-    assert len(tool.pop("fingerprint")) == 64
+    assert tool.pop("fingerprint") == of.fingerprint()
     assert tool == {
         "name": "charge",
         "namespace": "billing",
@@ -97,6 +104,49 @@ async def test_a_record_says_who_what_and_on_whose_authority(tmp_path: Path) -> 
     finished = of_type(read(path), "tool.finished")[0]
     assert finished["outcome"] == {"status": "success", "duration_us": 1001}
     assert finished["identity"] == started["identity"]
+
+
+async def test_each_attempt_says_which_it_is_and_what_its_service_knows_it_by(tmp_path: Path) -> None:
+    """Two starts of one call are told apart, and one operation's attempts have one key."""
+    path = tmp_path / "a.jsonl"
+    seen: list[tuple[int, str]] = []
+
+    @tool(effects="write", idempotency=Idempotency("protocol"))
+    def put(sku: str, ctx: ToolContext) -> str:
+        """Puts it there."""
+        seen.append((ctx.attempt, ctx.idempotency_key))
+        if len(seen) < 3:
+            raise TransportError("no answer")
+        return sku
+
+    @tool(effects="write", idempotency=Idempotency("operation_id", "operation"))
+    def post(operation: str) -> str:
+        """Posts it."""
+        return operation
+
+    async with open_log(path) as log:
+        invoker = Invoker([put, post], recorder=log, middleware=[Retry(delay=0)])
+        assert isinstance(await invoker.invoke(Call("c1", "put", '{"sku":"a"}'), RUN), Success)
+        await invoker.invoke(Call("c2", "post", '{"operation":"op-7"}'), RUN)
+    tools = [r for r in read(path) if r["type"].startswith("tool.")]
+    told = [(r["type"], r["identity"]["attempt"]) for r in tools if r["identity"]["call"] == "c1"]
+    assert sorted(told) == [(type, n) for type in ("tool.finished", "tool.started") for n in (1, 2, 3)]
+    assert [attempt for attempt, _ in seen] == [1, 2, 3]
+    digest = KEYS.active("digest").digest
+    keys = {(r["identity"]["call"], r["identity"]["idempotency_key"]) for r in tools}
+    assert keys == {("c1", digest(seen[0][1])), ("c2", digest("op-7"))}
+
+
+async def test_arguments_that_a_middleware_changed_are_told_from_those_asked_for(tmp_path: Path) -> None:
+    """What the program asked and what the tool got are two things, and the log has both."""
+    path = tmp_path / "a.jsonl"
+    async with open_log(path) as log:
+        await record_call(log, made=call(1, arguments={"sku": "asked"}), arguments={"sku": "given"})
+        await record_call(log, made=call(2, arguments={"sku": "same"}), arguments={"sku": "same"})
+    digest = KEYS.active("digest").digest
+    starts = of_type(read(path), "tool.started")
+    assert [r["content"].get("asked_digest") for r in starts] == [digest({"sku": "asked"}), None]
+    assert starts[0]["content"]["arguments_digest"] == digest({"sku": "given"})
 
 
 async def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:

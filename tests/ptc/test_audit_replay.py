@@ -22,6 +22,10 @@ from ptc.audit.values import canonical
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.sandbox import Sandbox
 from ptc_tools.context import RunContext
+from ptc_tools.invoke import Invoker
+from ptc_tools.middleware import Invocation, Next, Retry
+from ptc_tools.mutation import TransportError
+from ptc_tools.outcome import Outcome
 from ptc_tools.tool import tool
 from tests.ptc.audit_support import KEYS, open_log, raw_lines, read
 
@@ -245,6 +249,11 @@ def change_limits(record: dict[str, Any]) -> None:
         record["data"]["limits"] = {"memory": -1, "time": "x"}
 
 
+def change_line(record: dict[str, Any]) -> None:
+    if record["type"] == "tool.started":
+        record["origin"]["line"] += 1
+
+
 def change_seed(record: dict[str, Any]) -> None:
     if record["type"] == "program.started":
         record["data"]["seed"] += 1
@@ -268,6 +277,7 @@ def change_seed(record: dict[str, Any]) -> None:
         change_arguments_digest_at_the_end,
         change_limits,
         change_seed,
+        change_line,
     ],
 )
 def test_a_log_changed_with_its_chain_recomputed_is_found(
@@ -283,16 +293,19 @@ def test_a_log_changed_with_its_chain_recomputed_is_found(
 
 def repeat(path: Path, chosen: Callable[[dict[str, Any]], bool]) -> None:
     """Writes the records that are chosen a second time, behind the first, and recomputes the chain."""
-    records = read(path)
+    write_chain(path, [again for one in read(path) for again in ([one, one] if chosen(one) else [one])])
+
+
+def write_chain(path: Path, records: list[dict[str, Any]]) -> None:
+    """A JSON lines log of these records, as somebody who may write to the file can make it."""
     lines: list[bytes] = []
     previous, moved = "0" * 64, dict[int, int]()
-    for record in [again for one in records for again in ([one, one] if chosen(one) else [one])]:
-        seq = len(lines) + 1
-        moved[record["seq"]] = seq
-        record = {**record, "seq": seq, "prev": previous}
-        if "start" in record:
-            record["start"] = moved[record["start"]]
-        lines.append(canonical(record))
+    for number, record in enumerate(records, 1):
+        moved[record["seq"]] = number
+        written = {**record, "seq": number, "prev": previous}
+        if "start" in written:
+            written["start"] = moved[written["start"]]
+        lines.append(canonical(written))
         previous = leaf_hash(lines[-1]).hex()
     path.write_bytes(b"".join(line + b"\n" for line in lines))
 
@@ -413,3 +426,72 @@ def test_the_code_tools_programs_are_proven_too(tmp_path: Path) -> None:
     asyncio.run(main())
     assert prove(path) == Proof("call_7", "proven", "run again, it gave the same output and value", None, 2)
     assert [r["type"] for r in read(path)][1:4] == ["tool.started", "program.started", "tool.started"]
+
+
+async def recorded_by(path: Path, code: str, *middleware: Any, tools: tuple[Any, ...] = ()) -> None:
+    """A program whose calls go through middleware."""
+    async with open_log(path, journals=True, levels="full") as log, Sandbox(ahead=1) as sandbox:
+        offered = [get_inventory, slow, *tools]
+        invoker = Invoker(offered, recorder=log, middleware=middleware)
+        await sandbox.run(
+            code,
+            tools=offered,
+            run=RunContext(RUN_ID),
+            invoke=invoker.invoke,
+            recorder=log,
+            caller_id="prog_1",
+        )
+
+
+def test_a_call_that_was_attempted_again_is_proven(tmp_path: Path) -> None:
+    """An honest retry has two starts and two ends; the program was told the last."""
+    failures = [TransportError("no answer"), TransportError("no answer")]
+
+    @tool(allowed_callers=["programmatic"], effects="read")
+    def shaky(x: int) -> int:
+        """Answers the third time."""
+        if failures:
+            raise failures.pop()
+        return x
+
+    path = tmp_path / "a.db"
+    code = "print(await shaky(x=5))\nawait get_inventory(sku='a')"
+    asyncio.run(recorded_by(path, code, Retry(delay=0), tools=(shaky,)))
+    assert [r["identity"]["attempt"] for r in read(path) if r["type"] == "tool.started"] == [1, 2, 3, 1]
+    assert prove(path).verdict == "proven", prove(path)
+
+
+def test_a_call_whose_arguments_a_middleware_changed_is_proven(tmp_path: Path) -> None:
+    """The program asked for one thing and the tool was given another: the log says so, and is not wrong."""
+
+    async def always_b(invocation: Invocation, next: Next) -> Outcome:
+        return await next(invocation.with_arguments({"sku": "b"}))
+
+    path = tmp_path / "a.db"
+    asyncio.run(recorded_by(path, "await get_inventory(sku='a')", always_b))
+    assert [r["content"]["arguments"] for r in read(path) if r["type"] == "tool.started"] == [{"sku": "b"}]
+    assert prove(path).verdict == "proven", prove(path)
+
+
+def test_two_programs_with_one_id_are_two_programs(tmp_path: Path) -> None:
+    """A model may use an id again; the second program's calls are no second story of the first's."""
+    path = tmp_path / "a.jsonl"
+    for code in ("await get_inventory(sku='a')", "await get_inventory(sku='b')"):
+        asyncio.run(record(path, code))
+    proofs = asyncio.run(replay(path, RUN_ID, KEYS))
+    assert [proof.verdict for proof in proofs] == ["proven", "proven"]
+
+
+def test_a_call_put_before_its_program_is_found(tmp_path: Path) -> None:
+    """Not only between start and end: a call of this program anywhere in the run belongs to its story."""
+    path = tmp_path / "a.jsonl"
+    asyncio.run(record(path, "await get_inventory(sku='a')"))
+    records = read(path)
+    first = next(i for i, r in enumerate(records) if r["type"] == "program.started")
+    forged = json.loads(json.dumps(next(r for r in records if r["type"] == "tool.started")))
+    forged["identity"]["call"] = "prog_1:9"
+    write_chain(path, [*records[:first], forged, *records[first:]])
+    assert (prove(path).verdict, prove(path).why) == (
+        "diverged",
+        "the log has a call prog_1:9 that the program never made",
+    )

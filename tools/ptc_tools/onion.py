@@ -119,6 +119,8 @@ class Onion:
 
     async def _refuse(self, refusal: Denied) -> Denied:
         call, run = self._invocation.call, self._invocation.run
+        if self._attempts:
+            call = replace(call, attempt=self._attempts + 1)
         self._refusal = await self._invoker.deny(call, self._invocation.tool.contract, refusal, run)
         return self._refusal
 
@@ -133,7 +135,7 @@ class Onion:
             return released
         if isinstance(released, Denied):
             return await self._refuse(released)
-        admitted = await self._invoker.admit(self._invocation)
+        admitted = await self._invoker.admit(self._invocation, self._attempts + 1)
         if isinstance(admitted, Denied):
             return admitted
         return await self._invoker.release(admitted, released)

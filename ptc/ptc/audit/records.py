@@ -6,7 +6,6 @@ level in force does not allow never enters a draft; what redaction finds is repl
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections import Counter
@@ -33,8 +32,9 @@ from ptc.audit.values import (
     type_prefix,
 )
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
-from ptc_tools.context import RunContext
+from ptc_tools.context import RunContext, idempotency_key
 from ptc_tools.contract import Contract
+from ptc_tools.errors import InvalidJson
 from ptc_tools.markers import with_marks
 from ptc_tools.outcome import Denied, Outcome, Success
 
@@ -52,6 +52,7 @@ class Started:
     tool: _ToolParts
     middle: str
     columns: Columns
+    asked: str = ""
     seq: int | None = None
     uncounted: bool = False
 
@@ -101,35 +102,34 @@ class Records:
         columns = Columns(
             self._clock(), "tool.started", bounded(run.run_id), tool.name, call.caller.kind, None, digest
         )
-        content = f'{{"arguments":{shown},"arguments_digest":"{digest}","level":"{level}"}}'
-        middle = (
-            f',"identity":{state.identity(call.call_id)},"log":"{self._log}","origin":{_origin(call, state)}'
-        )
+        asked = ""
+        if isinstance(call.arguments, Mapping) and call.arguments != arguments:
+            asked = f',"asked_digest":"{self._digest(dict(call.arguments))}"'
+        content = f'{{"arguments":{shown},"arguments_digest":"{digest}"{asked},"level":"{level}"}}'
+        identity = state.of_call(call, self._key_digest(call, contract, arguments, run))
+        middle = f',"identity":{identity},"log":"{self._log}","origin":{_origin(call, state)}'
         record = call_draft(columns, content, middle, "", None, tool.text)
-        return Started(level, tool, middle, columns), record
+        return Started(level, tool, middle, columns, asked), record
 
     def finished(self, token: Started, outcome: Outcome, duration_us: int) -> Draft | None:
         if token.uncounted:
             return None
-        tool = token.tool
+        tool, begun = token.tool, token.columns
+        asked = f'{{"arguments_digest":"{begun.arguments}"{token.asked},"level":"{token.level}"'
         if isinstance(outcome, Success):
             shown, digest = self._content(outcome.value, token.level, "full", tool.result)
-            content = (
-                f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}",'
-                f'"result":{shown},"result_digest":"{digest}"}}'
-            )
+            content = f'{asked},"result":{shown},"result_digest":"{digest}"}}'
             origin = ""
             if outcome.provenance is not None:
                 origin = f',"provenance":{canonical_text(outcome.provenance.to_json())}'
             ending = f',"outcome":{{"duration_us":{int(duration_us)}{origin},"status":"{outcome.status}"}}'
         else:
             shown = self._shown_text(outcome.message, token.level, "full")
-            content = f'{{"arguments_digest":"{token.columns.arguments}","level":"{token.level}","message":{shown}}}'
+            content = f'{asked},"message":{shown}}}'
             ending = (
                 f',"outcome":{{"code":{quoted_name(outcome.code)},"duration_us":{int(duration_us)},'
                 f'"status":"{outcome.status}"}}'
             )
-        begun = token.columns
         columns = Columns(
             self._clock(),
             "tool.finished",
@@ -169,12 +169,29 @@ class Records:
         )
         parts = Parts(
             content=f'{{"arguments":{shown},"arguments_digest":"{digest}","level":"{level}","message":{message}}}',
-            identity=state.identity(call.call_id),
+            identity=state.of_call(call, None),
             origin=_origin(call, state),
             outcome=f'{{"code":{quoted_name(outcome.code)},"status":"denied"}}',
             tool=text,
         )
         return draft(self._log, columns, parts)
+
+    def _key_digest(
+        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
+    ) -> str | None:
+        """The keyed digest of what a mutation's service knows the call by; None for a tool that changes nothing.
+
+        As it stands, the key would be a hash of the arguments without a secret: who reads the log could try values.
+        """
+        if not contract.mutates and contract.idempotency is None:
+            return None
+        named = contract.idempotency.parameter if contract.idempotency is not None else None
+        if named is not None and isinstance(arguments, dict) and arguments.get(named) not in (None, ""):
+            return self._digest(arguments[named])
+        try:
+            return self._digest(idempotency_key(run, call))
+        except InvalidJson:
+            return None
 
     def _invented(self, call: Call) -> Call:
         """The call with the names that the model gave, where there is no such tool, searched for secrets."""
@@ -288,22 +305,8 @@ class Records:
         return known
 
 
-def fingerprint(contract: Contract) -> str:
-    """SHA-256 of the contract's definition, canonical: two contracts that differ in anything differ in it."""
-    body = {
-        "namespace": contract.namespace,
-        "definition": contract.wire(),
-        "allowed_callers": list(contract.allowed_callers),
-        "output_schema": contract.output_schema,
-        "effects": contract.effects,
-        "risk": contract.risk_level,
-        "version": contract.version,
-    }
-    return hashlib.sha256(canonical(body)).hexdigest()
-
-
 def _tool_parts(contract: Contract) -> _ToolParts:
-    body: JsonObject = {"name": contract.name, "fingerprint": fingerprint(contract)}
+    body: JsonObject = {"name": contract.name, "fingerprint": contract.fingerprint()}
     extra = {
         "namespace": contract.namespace,
         "effects": contract.effects,

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Final
 
 from ptc.audit.values import quoted, quoted_name
-from ptc_tools.call import JsonValue
+from ptc_tools.call import Call, JsonValue
 from ptc_tools.context import RunContext
 
 MAX_RUNS: Final = 10_000
@@ -28,7 +28,7 @@ class RunState:
         self._labels = labels
         self.tenant = labels.get("tenant") if run.tenant is None else run.tenant
         self.programs: dict[str, str] = {}
-        self._before = f'{{"actor":{quoted(run.principal)},' if run.principal is not None else "{"
+        self._before = f'{{"actor":{quoted(run.principal)}' if run.principal is not None else ""
         self._tail = ""
         for name in ("span", "tenant", "trace"):
             value = self.tenant if name == "tenant" else labels.get(name)
@@ -57,9 +57,18 @@ class RunState:
 
     def identity(self, call_id: str | None) -> str:
         """The record's `identity`, as JSON."""
+        before = f"{self._before}," if self._before else "{"
         if call_id is None:
-            return self._before + self._after
-        return f'{self._before}"call":{quoted_name(call_id)},{self._after}'
+            return before + self._after
+        return f'{before}"call":{quoted_name(call_id)},{self._after}'
+
+    def of_call(self, call: Call, key_digest: str | None) -> str:
+        """The same for the record of a call. `key_digest` is of what its service knows the call by."""
+        before = f"{self._before}," if self._before else "{"
+        named = f'{before}"attempt":{call.attempt},"call":{quoted_name(call.call_id)},'
+        if key_digest is not None:
+            named += f'"idempotency_key":"{key_digest}",'
+        return named + self._after
 
 
 class Runs:
