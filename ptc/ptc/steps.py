@@ -81,11 +81,13 @@ class Steps:
         if self._resuming is None:
             self._resuming = ResumingSandbox.around(self._sandbox, self._journals, self._durable)
         self.entries = entries
+        names = {entry_name(entry) for entry in entries}
         return build_step(
             entries,
             programs=programs,
             sandbox=self._resuming,
-            still_callable=exposure.still_callable,
+            # A waiting call may need what was removed while a program was open: then it is there already.
+            still_callable=[entry for entry in exposure.still_callable if entry_name(entry) not in names],
             namespaces=self._settings.namespaces,
             errors_in_schema=self._settings.errors_in_schema,
             hosted_tool_removed=programs is None and exposure.programs == "hosted",

@@ -504,6 +504,23 @@ async def test_a_local_program_that_waits_keeps_what_a_sibling_removed(travel: b
 
 
 @pytest.mark.parametrize("travel", [False, True])
+async def test_a_waiting_call_of_an_open_program_runs_though_a_sibling_removed_its_tool(travel: bool) -> None:
+    """The tool is needed by the call that waits, and is told to the service still: it is one tool."""
+    calls = [
+        function_call(name, name, arguments, caller=by_program())
+        for name, arguments in (("take", "{}"), ("drop", '{"x": 1}'))
+    ]
+    endpoint = FakeEndpoint([program(), *calls], [program_output(), answer()])
+    face = runner(endpoint, taking_away("drop"), look, drop, programs="hosted")
+    paused = await face.run("go")
+    state = elsewhere(paused.state) if travel else paused.state
+    assert state is not None
+    result = await face.resume(state, decisions={"drop": ptc.Approve()})
+    assert [report.outcome.status for report in result.calls] == ["success", "success"]
+    assert [tool.get("name") for tool in endpoint.bodies[1]["tools"]].count("drop") == 1
+
+
+@pytest.mark.parametrize("travel", [False, True])
 async def test_what_an_open_program_could_call_stays_on_the_wire_after_a_pause(travel: bool) -> None:
     """The service has told its program of it; a call of it is denied."""
     calls = [
