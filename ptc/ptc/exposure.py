@@ -181,7 +181,10 @@ class LiveExposure:
         self._closed = True
 
     def restore(self, names: Sequence[str], hosted_tool: bool, known: Iterable[Entry]) -> None:
-        """Offers exactly these again, found by name among what is offered and `known`. Raises ContractChanged."""
+        """Offers exactly these again, found by name among what is offered and `known`. Raises ContractChanged.
+
+        What goes by that while a program is open that could call it stays on the wire, as it did then.
+        """
         with self._lock:
             by_name = {_qualified(entry): entry for entry in (*known, *self._entries)}
             missing = [name for name in names if name not in by_name]
@@ -189,7 +192,12 @@ class LiveExposure:
                 raise ContractChanged(
                     f"the run offered {', '.join(missing)}, which this runner does not have; give them with tools="
                 )
+            gone = [entry for entry in self._entries if _qualified(entry) not in names]
+            retired = (
+                [*self._retired, *filter(_callable_from_programs, gone)] if self._open_programs() else []
+            )
             self._entries = tuple(by_name[name] for name in names)
+            self._retired = tuple(entry for entry in retired if _qualified(entry) not in names)
             self.hosted_tool = hosted_tool
             self._before = (self._entries, self._retired, self.hosted_tool)
             self.version += 1

@@ -6,6 +6,7 @@ import asyncio
 import json
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -536,4 +537,23 @@ async def test_what_an_open_program_could_call_stays_on_the_wire_after_a_pause(t
     await face.resume(state, decisions={"drop": ptc.Approve()})
     for body in endpoint.bodies[1:]:
         assert "look" in [tool.get("name") for tool in body["tools"]]
+    assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"
+
+
+async def test_what_an_open_program_could_call_stays_on_the_wire_after_a_recovery(tmp_path: Path) -> None:
+    """The run goes on from its store, where no tool is run again that could take another away again."""
+    calls = [
+        function_call(name, name, arguments, caller=by_program())
+        for name, arguments in (("take", "{}"), ("drop", '{"x": 1}'))
+    ]
+    again = function_call("look", "c", caller=by_program())
+    endpoint = FakeEndpoint([program(), *calls], [again], [program_output(), function_call("look", "d")])
+    endpoint.turns.append([answer()])
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+        face = runner(endpoint, taking_away("look"), look, drop, programs="hosted", store=store)
+        paused = await face.run("go")
+        assert paused.state is not None
+        await face.resume(paused.state, decisions={"drop": ptc.Approve()})
+    offered = [[tool.get("name") for tool in body["tools"]] for body in endpoint.bodies]
+    assert ["look" in names for names in offered] == [True, True, True, False]
     assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"
