@@ -1,0 +1,61 @@
+"""What the index keeps of a document: how often each term occurs in each field, and how long each field is.
+
+Counts are of one document alone, so that adding or removing a tool touches its own terms and nothing else. No
+statistic of the catalog is in them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ptc_tools.search.document import Document
+from ptc_tools.search.text import count
+
+# A posting's counts, 12 bits for each field: more occurrences than that say nothing more.
+BITS = 12
+MOST = (1 << BITS) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """Where a term occurs: places in ascending order, and the counts in the five fields, packed, for each."""
+
+    places: array[int]
+    counts: array[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One document as the index sees it: for each term its packed counts, and the length of each field."""
+
+    terms: Mapping[str, int]
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, document: Document) -> Counted:
+        texts = (
+            document.name,
+            document.namespace,
+            document.headline,
+            document.description,
+            document.arguments,
+        )
+        packed: dict[str, int] = {}
+        lengths: list[int] = []
+        for field, text in enumerate(texts):
+            counts = count(text, stop_words=field < 2)  # a name of small words must be found by them
+            if field == 0 and document.namespace:
+                counts.update(_qualified(document))
+            for term, times in counts.items():
+                packed[term] = packed.get(term, 0) + (min(times, MOST) << (BITS * field))
+            lengths.append(counts.total())
+        return cls(packed, tuple(lengths))
+
+
+def _qualified(document: Document) -> Iterable[str]:
+    """`records.search` as one term, which a query that names the tool in full has as well."""
+    return set(count(f"{document.namespace}.{document.name}")) - set(
+        count(f"{document.namespace} {document.name}")
+    )

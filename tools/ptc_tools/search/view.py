@@ -1,0 +1,222 @@
+"""What one caller may search: BM25F over a part of the index, with the statistics of exactly that part.
+
+A view is told which tools are in it and never looks at, counts or returns another: neither a result nor a score
+says anything about a tool that is not in the view. Equal parts give equal scores, however they came about.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ptc_tools.search.counts import BITS, MOST, Posting
+from ptc_tools.search.guesses import guesses
+from ptc_tools.search.text import Query
+from ptc_tools.search.weights import Weights
+
+LIMIT = 5
+_KEPT = 100_000
+"""Scored postings that a view keeps, for the terms that were asked for; about 15 MB."""
+# Bounds are added up in another order than scores, so the last digits may differ.
+_SLACK = 1 + 1e-9
+
+
+class Hit(NamedTuple):
+    """A tool that was found: its qualified name and its score, which compares within one result only."""
+
+    key: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A term's score in each tool that has it, by place and from best to worst."""
+
+    by_place: dict[int, float]
+    ranked: list[tuple[float, int]]
+
+    @property
+    def best(self) -> float:
+        return self.ranked[0][0]
+
+
+class SearchView:
+    """Searches some tools of an index; made by `ToolIndex.view`. Safe to share between threads."""
+
+    __slots__ = (
+        "_kept",
+        "_keys",
+        "_lengths",
+        "_member",
+        "_norms",
+        "_postings",
+        "_scored",
+        "_size",
+        "weights",
+    )
+
+    def __init__(
+        self,
+        postings: Mapping[str, Posting],
+        keys: Sequence[str],
+        lengths: Sequence[array[int]],
+        weights: Weights,
+        size: int,
+        totals: Sequence[int],
+        member: bytes | None = None,
+    ) -> None:
+        self.weights = weights
+        self._postings = postings
+        self._keys = keys
+        self._lengths = lengths
+        self._size = size
+        self._member = member
+        self._norms = tuple(
+            _Norms(weight, b, total / size if size else 0.0)
+            for (weight, b), total in zip(weights.of_fields, totals, strict=True)
+        )
+        self._scored: dict[str, _Scored | None] = {}
+        self._kept = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def search(self, query: str, limit: int = LIMIT) -> tuple[Hit, ...]:
+        """The best tools for a question, best first, equal ones by name; only those that match at all.
+
+        At most `limit`, which must be positive (`ValueError`).
+        """
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1, got {limit}")
+        plan = self._plan(Query.read(query))
+        found = _best(plan, limit)
+        hits = [Hit(self._keys[place], score) for score, place in found]
+        hits.sort(key=lambda hit: (-hit.score, hit.key))
+        return tuple(hits[:limit])
+
+    def _plan(self, query: Query) -> list[tuple[float, _Scored]]:
+        """The terms that this view has, with what each is worth, the one that can give most first."""
+        terms: dict[str, float] = {}
+        for term, times in query.terms.items():
+            if self._term(term) is not None:
+                terms[term] = float(times)
+        for term in query.joined:
+            if term not in terms and self._term(term) is not None:
+                terms[term] = self.weights.joined
+        if self.weights.guessed:
+            for term, word in query.unstemmed.items():
+                if term in query.terms and term not in terms:
+                    for guess in guesses(word, self._has):
+                        terms.setdefault(guess, self.weights.guessed)
+        plan = [
+            (worth, scored, term) for term, worth in terms.items() if (scored := self._term(term)) is not None
+        ]
+        plan.sort(key=lambda each: (-each[0] * each[1].best, each[2]))
+        return [(worth, scored) for worth, scored, _ in plan]
+
+    def _has(self, term: str) -> bool:
+        posting = self._postings.get(term)
+        if posting is None or self._member is None:
+            return posting is not None
+        return any(map(self._member.__getitem__, posting.places))
+
+    def _term(self, term: str) -> _Scored | None:
+        try:
+            return self._scored[term]
+        except KeyError:
+            pass
+        posting = self._postings.get(term)
+        if posting is None:
+            return None  # not kept: anybody can ask for any number of words that nobody has
+        scored = self._score(posting)
+        if scored is not None:
+            if self._kept > _KEPT:
+                self._scored, self._kept = {}, 0
+            self._kept += len(scored.ranked)
+            self._scored[term] = scored
+        return scored
+
+    def _score(self, posting: Posting) -> _Scored | None:
+        """BM25F: the weighted, length-normalised counts of the fields are added up before they saturate."""
+        pairs = list(zip(posting.places, posting.counts, strict=True))
+        if self._member is not None:
+            member = self._member
+            pairs = [pair for pair in pairs if member[pair[0]]]
+        if not pairs:
+            return None
+        idf = math.log(1 + (self._size - len(pairs) + 0.5) / (len(pairs) + 0.5))
+        k1 = self.weights.k1
+        fields = list(zip(range(0, BITS * len(self._norms), BITS), self._norms, self._lengths, strict=True))
+        by_place: dict[int, float] = {}
+        for place, packed in pairs:
+            weighted = 0.0
+            for shift, norms, lengths in fields:
+                if times := packed >> shift & MOST:
+                    weighted += times * norms[lengths[place]]
+            if weighted > 0:
+                by_place[place] = idf * weighted * (k1 + 1) / (weighted + k1)
+        if not by_place:
+            return None
+        ranked = sorted(zip(by_place.values(), by_place, strict=True), reverse=True)
+        return _Scored(by_place, ranked)
+
+
+class _Norms(dict[int, float]):
+    """What one occurrence is worth in a field of this length, worked out once for each length."""
+
+    __slots__ = ("average", "b", "weight")
+
+    def __init__(self, weight: float, b: float, average: float) -> None:
+        super().__init__()
+        self.weight = weight
+        self.b = b
+        self.average = average
+
+    def __missing__(self, length: int) -> float:
+        relative = length / self.average if self.average else 1.0
+        worth = self[length] = self.weight / (1 - self.b + self.b * relative)
+        return worth
+
+
+def _best(plan: list[tuple[float, _Scored]], limit: int) -> list[tuple[float, int]]:
+    """At least the `limit` best (score, place), and whatever is equal to the last of them.
+
+    Each tool is scored in full when first met, terms by falling worth and tools from best to worst, until no tool
+    that was not met can reach the best ones (MaxScore). Scores are added up in the plan's order.
+    """
+    bounds = [0.0]
+    for worth, scored in reversed(plan):
+        bounds.append(bounds[-1] + worth * scored.best * _SLACK)
+    bounds.reverse()
+    gets = [(worth, scored.by_place.get) for worth, scored in plan]
+    best: list[float] = []  # a heap: the best scores so far
+    found: list[tuple[float, int]] = []
+    met: set[int] = set()
+    bar = 0.0
+    for number, (worth, scored) in enumerate(plan):
+        if bounds[number] < bar:
+            break
+        rest = bounds[number + 1]
+        for single, place in scored.ranked:
+            if worth * single * _SLACK + rest < bar:
+                break
+            if place in met:
+                continue
+            met.add(place)
+            score = 0.0
+            for times, get in gets:
+                if part := get(place):
+                    score += times * part
+            if score >= bar:
+                found.append((score, place))
+                if len(best) < limit:
+                    heapq.heappush(best, score)
+                else:
+                    heapq.heapreplace(best, score)
+                if len(best) == limit:
+                    bar = best[0]
+    return [each for each in found if each[0] >= bar]
