@@ -20,7 +20,8 @@ from ptc.audit.lines import leaf_hash
 from ptc.audit.notes import verifier_key
 from ptc.audit.store import segments
 from ptc.audit.values import canonical
-from ptc.audit.verify import Verification, verify
+from ptc.audit.verification import Verification
+from ptc.audit.verify import verify
 from ptc_tools.call import JsonValue
 from ptc_tools.outcome import Success
 from tests.ptc.audit_support import FORMS, KEYS, RUN, fill, open_log, raw_lines, read, record_call

@@ -10,7 +10,7 @@ import typer
 from ptc.cli.audit_options import Anchors, AsJson, Keys, Log, TrustedKeys, dump
 
 if TYPE_CHECKING:
-    from ptc.audit.verify import Verification
+    from ptc.audit.verification import Verification
     from ptc_tools.call import JsonObject
 
 INTACT, TAMPERED, INCOMPLETE = 0, 1, 2

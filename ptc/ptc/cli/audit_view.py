@@ -12,7 +12,7 @@ from ptc.cli.audit_options import Anchors, Keys, Log, TrustedKeys
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ptc.audit.verify import Verification
+    from ptc.audit.verification import Verification
 
 
 def view(

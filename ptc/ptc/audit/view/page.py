@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ptc.audit.query import RunSummary
-from ptc.audit.verify import Verification
+from ptc.audit.verification import Verification
 from ptc.audit.view.markup import Markup, join, tag
 from ptc.audit.view.model import CallView, ProgramView, RunView, TurnView
 from ptc.audit.view.timeline import swim_lanes

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ptc.audit.query import Filter, RunSummary, runs, select
 from ptc.audit.reader import files_of
-from ptc.audit.verify import Verification
+from ptc.audit.verification import Verification
 from ptc.audit.view.model import run_view
 from ptc.audit.view.page import message_page, policy, run_page, runs_page
 

@@ -1,0 +1,219 @@
+"""What signed checkpoints and anchors say of a log that is being checked: whether its tree is the one that was signed.
+
+It is told leaves, checkpoints and anchored notes in the log's order, and adds what is wrong to the report.
+Chain, columns and calls are for `verify`. It needs no secret and believes no key that nobody vouches for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from ptc.audit.errors import AuditKeyError
+from ptc.audit.merkle import Frontier, root
+from ptc.audit.notes import Checkpoint, Verifier, origin, parse
+from ptc.audit.reader import Line
+from ptc.audit.verification import Verification
+
+_DEFAULT_INTERVAL: Final = 1000
+_GROUP_SLACK: Final = 1024
+_INLINE_SLACK: Final = 10_000
+"""Records by which a checkpoint may come late: with the group that made it due, or, where callers write with
+their own hands, when the log's thread gets its turn."""
+_REWRITTEN: Final = "an anchor saw other records up to here: the log was rewritten"
+_OTHER_ROOT: Final = "the records before it do not have the root that was signed"
+
+
+class Heads:
+    """The tree over the records so far, and who vouches for it. `tree` is None once it cannot be followed."""
+
+    def __init__(
+        self,
+        report: Verification,
+        verifiers: list[Verifier],
+        verifier_for: Callable[[str], Sequence[str]] | None,
+        anchors: Iterable[str],
+    ) -> None:
+        self._report = report
+        self._verifiers = verifiers
+        self._verifier_for = verifier_for
+        self._given = self._asked_for = bool(verifiers)
+        self._anchor_notes = list(anchors)
+        self._anchors: dict[int, list[Checkpoint]] = {}
+        self._tree: Frontier | None = Frontier()
+        self._leaves: list[bytes] = []
+        self._begins_late = False
+        self._is_signed = False
+        self._signed_at = 0
+        self._most_unsigned = _DEFAULT_INTERVAL + _INLINE_SLACK
+        self._said_unsigned = False
+        self._other_keys = False
+
+    def begin(self, log: str) -> None:
+        """The log's id is known: keys and anchors are for one log."""
+        if not self._verifiers and self._verifier_for is not None:
+            self._verifiers = [Verifier(key) for key in self._verifier_for(log)]
+            self._given = bool(self._verifiers)
+        for note in self._anchor_notes:
+            self._take_anchor(note, log)
+
+    def lose(self, *, begins_late: bool = False) -> None:
+        """The chain broke, or (`begins_late`) the first files are not here: the tree cannot be followed."""
+        self._tree = None
+        self._begins_late = begins_late
+
+    def opened(self, data: dict[str, Any]) -> None:
+        """What `audit.opened` says of the checkpoints to come."""
+        self._is_signed = isinstance(data.get("signing_key"), str)
+        interval = data.get("checkpoint_records")
+        if isinstance(interval, int):
+            slack = _INLINE_SLACK if data.get("sync") == "none" else _GROUP_SLACK
+            self._most_unsigned = interval + slack
+
+    def add(self, line: Line, seq: object, leaf: bytes) -> None:
+        """The next record, after it was looked at in every other way."""
+        self._leaves.append(leaf)
+        if isinstance(seq, int) and seq in self._anchors and self._tree is not None:
+            heads = self._anchors.pop(seq)
+            now = self._root()
+            if all(head.root == now for head in heads):
+                self._report.anchored_to = seq
+            else:
+                self._report.add("tampered", _REWRITTEN, line, seq)
+
+    def cover(self, line: Line, seq: object) -> None:
+        """Signed checkpoints come in intervals: where they do not, they were taken out."""
+        if not isinstance(seq, int) or self._said_unsigned or not (self._given or self._is_signed):
+            return
+        since = seq - max(self._signed_at, (self._report.first_seq or 1) - 1)
+        if since > self._most_unsigned:
+            self._said_unsigned = True
+            what = f"{since} records without a signed checkpoint over them"
+            self._report.add("incomplete", what, line, seq)
+
+    def checkpoint(self, line: Line, record: dict[str, Any]) -> None:
+        report, seq, data = self._report, record["seq"], record.get("data")
+        data = data if isinstance(data, dict) else {}
+        text, named = str(data.get("note", "")), data.get("signing_key")
+        head = parse(text)
+        if head is None or head.origin != origin(str(report.log)) or head.size != seq - 1:
+            report.add("tampered", "its checkpoint is not one of this log at this place", line, seq)
+            return
+        if self._tree is not None and self._root() != head.root:
+            report.add("tampered", _OTHER_ROOT, line, seq)
+            return
+        signed = self._signed(text, named)
+        if signed is False:
+            if self._is_of_another_ring(text, named):
+                self._say_other_keys(line, seq, str(named))
+            else:
+                report.add("tampered", "its checkpoint is not signed with the verifier key", line, seq)
+            return
+        if signed:
+            self._signed_at = seq
+        if self._tree is None and self._begins_late:
+            self._pick_up(line, seq, head, data.get("frontier"), bool(signed))
+        if signed and self._tree is not None:
+            report.signed_to = head.size
+            report.signed_by = "given" if self._given else "named by the log"
+
+    def sealed(self, last_seq: int) -> None:
+        """A signed log closes with a checkpoint over all of it, as its last record."""
+        if not (self._given or self._is_signed) or last_seq in (self._signed_at, self._report.anchored_to):
+            return
+        what = (
+            f"it was closed and no signed checkpoint covers the records after {self._signed_at}: they were"
+            " rewritten, or the checkpoint was cut off (by hand, or as its writer was killed while closing)"
+        )
+        self._report.add_of_log("tampered", what, last_seq)
+
+    def end(self, last_seq: int) -> None:
+        """Nothing more comes: anchors that reached nothing, and keys that nobody vouched for."""
+        report = self._report
+        if self._anchor_notes and report.anchored_to is None and report.verdict != "tampered":
+            what = "the anchored checkpoints cannot be compared: the records that they cover are not here"
+            if not report.anchors_read:
+                what = "no checkpoint of this log is among the anchored ones: they show nothing"
+            report.add_of_log("incomplete", what)
+        beyond = max(self._anchors, default=0)
+        if beyond > last_seq:
+            what = f"an anchor saw {beyond} records and the log has {last_seq}: its end was cut off"
+            report.add_of_log("tampered", what, last_seq)
+        if self._tree is not None and report.signed_to is not None and not self._given:
+            report.notes.append(
+                "the checkpoints fit the key that the log itself names: give --key to trust it"
+            )
+
+    def _root(self) -> bytes:
+        assert self._tree is not None
+        self._tree.extend(self._leaves)
+        self._leaves = []
+        return self._tree.root()
+
+    # Keys.
+
+    def _signed(self, note: str, named: object) -> bool | None:
+        """None where the checkpoint carries no signature and none was asked for."""
+        if self._given:
+            return any(verifier.check(note) is not None for verifier in self._verifiers)
+        return _fits_key(note, named) if isinstance(named, str) else None
+
+    def _is_of_another_ring(self, note: str, named: object) -> bool:
+        """Whether the log was signed all along with a key that the keyring just does not have."""
+        if self._asked_for or self._signed_at or not isinstance(named, str):
+            return False
+        return _fits_key(note, named)
+
+    def _say_other_keys(self, line: Line, seq: int, named: str) -> None:
+        if not self._other_keys:
+            has = ", ".join(verifier.text for verifier in self._verifiers) or "none"
+            what = f"its checkpoints name the key {named} and the keyring has {has}: no signature was checked"
+            self._report.add("incomplete", what, line, seq)
+        self._other_keys = True
+        # By the key that is named: that they come in intervals can be said all the same.
+        self._signed_at = seq
+
+    # Anchors, and logs whose first files are gone.
+
+    def _take_anchor(self, note: str, log: str) -> None:
+        head = parse(note)
+        if head is None or head.origin != origin(log):
+            return
+        if self._given and not any(verifier.check(note) is not None for verifier in self._verifiers):
+            what = "an anchored checkpoint is not signed with the verifier key"
+            self._report.add_of_log("tampered", what, file="anchor")
+            return
+        self._report.anchors_read += 1
+        self._anchors.setdefault(head.size, []).append(head)
+
+    def _pick_up(self, line: Line, seq: int, head: Checkpoint, roots: object, signed: bool) -> None:
+        """Where the first files are not here, the tree is taken from a checkpoint that somebody vouches for.
+
+        Its last subtree is compared where its records are here; the chain ties the ones before to them, and
+        the next checkpoint covers this one.
+        """
+        anchored = self._anchors.pop(head.size, [])
+        if any(anchor.root != head.root for anchor in anchored):
+            self._report.add("tampered", _REWRITTEN, line, seq)
+            return
+        if not signed and not anchored:
+            return
+        if not isinstance(roots, list):
+            raise TypeError("a frontier is a list")
+        tree = Frontier(head.size, [bytes.fromhex(str(node)) for node in roots])
+        last = head.size & -head.size
+        if tree.root() != head.root or (
+            last <= len(self._leaves) and root(self._leaves[-last:]) != tree.roots[-1]
+        ):
+            self._report.add("tampered", _OTHER_ROOT, line, seq)
+            return
+        self._tree, self._leaves, self._begins_late = tree, [], False
+        if anchored:
+            self._report.anchored_to = head.size
+
+
+def _fits_key(note: str, verifier_key: str) -> bool:
+    try:
+        return Verifier(verifier_key).check(note) is not None
+    except AuditKeyError:
+        return False

@@ -1,0 +1,77 @@
+"""What checking a log found: findings with their place, the verdict, and which guarantee held up to where.
+
+Values only: `verify` and `heads` fill them, the command line and the viewer show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ptc.audit.reader import Line
+from ptc_tools.call import JsonObject
+
+Verdict: TypeAlias = Literal["intact", "tampered", "incomplete"]
+Kind: TypeAlias = Literal["tampered", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong, and where. `seq` is the record's number as it says itself, where it says one."""
+
+    kind: Kind
+    what: str
+    file: str
+    number: int
+    seq: int | None = None
+
+
+@dataclass(slots=True)
+class Verification:
+    """What was found. `chained_to`, `signed_to`, `anchored_to`: the last record each guarantee reaches."""
+
+    path: str
+    log: str | None = None
+    records: int = 0
+    first_seq: int | None = None
+    last_seq: int | None = None
+    chained_to: int | None = None
+    signed_to: int | None = None
+    signed_by: str | None = None
+    anchored_to: int | None = None
+    anchors_read: int = 0
+    live: bool = False
+    indeterminate: list[JsonObject] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> Verdict:
+        kinds = {finding.kind for finding in self.findings}
+        return "tampered" if "tampered" in kinds else "incomplete" if kinds else "intact"
+
+    def guarantee(self) -> str:
+        """In one sentence, what this verification does and does not exclude."""
+        if self.verdict == "tampered":
+            return "The log is not what was written."
+        said = f"No record up to {self.chained_to} was changed, removed, added or moved, unless "
+        if self.anchored_to is not None:
+            said += f"after record {self.anchored_to}: up to there anchors outside the log agree with it."
+        elif self.signed_to is not None and self.signed_by == "given":
+            said += (
+                f"by a holder of the signing key; records after {self.signed_to} could be rewritten,"
+                " and the end cut off: an anchor would show that."
+            )
+        else:
+            said += (
+                "somebody recomputed the whole chain or cut off its end: give the verifier key (--key)"
+                " to exclude a rewrite, and an anchor (--anchor) to exclude a cut."
+            )
+        return said
+
+    def add(self, kind: Kind, what: str, line: Line, seq: int | None = None) -> None:
+        self.findings.append(Finding(kind, what, str(line.file), line.number, seq))
+
+    def add_of_log(self, kind: Kind, what: str, seq: int | None = None, *, file: str | None = None) -> None:
+        """What is wrong with the log, and with no single record of it."""
+        self.findings.append(Finding(kind, what, file or self.path, 0, seq))
