@@ -265,3 +265,32 @@ async def test_a_call_that_middleware_ended_the_run_at_is_on_record(outcome: Any
     given_up = Denied("cancelled", "the call was given up before its tool ran: that will do")
     assert ended == (outcome or given_up)
     assert [report.outcome.status for report in result.calls] == ["success" if outcome else "cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "recorded"),
+    [
+        (ptc.Success(7), ptc.Success(7)),
+        (Denied("limit_exceeded", "closed"), Denied("limit_exceeded", "closed")),
+        (None, ptc.Cancelled("the run was ended: bye")),
+    ],
+)
+async def test_a_tool_that_ends_the_run_is_recorded_as_it_is_answered(
+    outcome: ptc.Outcome | None, recorded: ptc.Outcome
+) -> None:
+    """The audit record, the report and the transcript tell of one call, so they say the same."""
+
+    @ptc.tool
+    def leave() -> int:
+        """End the run."""
+        raise ptc.TerminateRun("bye", outcome=outcome)
+
+    endpoint = FakeEndpoint([function_call("leave", "a", "{}")])
+    with capture_audit() as audit:
+        result = await runner(endpoint, tools=[leave], programs=None, audit=audit).run("go")
+    assert result.status == "terminated"
+    assert [report.outcome for report in result.calls] == [recorded]
+    assert [record.outcome for record in audit.records if record.kind == "finished"] == [recorded]
+    said = outputs_in({"input": list(result.items)})["a"]
+    wanted = 7 if isinstance(recorded, ptc.Success) else recorded.code
+    assert (said if isinstance(said, int) else said["error"]["type"]) == wanted

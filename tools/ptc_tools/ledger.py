@@ -74,9 +74,10 @@ class Ledger:
         """Close the record of a call that its host gave up. Trouble with it must not hide the reason."""
         if self.recorder is None:
             return
-        suspended = isinstance(reason, HostControlFlow)
-        outcome: Outcome = Cancelled("the run was suspended" if suspended else "the call was cancelled")
-        if ran and not suspended and attempt.contract.mutates:
+        outcome: Outcome = Cancelled("the call was cancelled")
+        if isinstance(reason, HostControlFlow):
+            outcome = _left(reason)
+        elif ran and attempt.contract.mutates:
             outcome = Uncertain("uncertain", GIVEN_UP)
         try:
             await settled(self.recorder.finished(attempt.token, outcome, _since(attempt)))
@@ -94,6 +95,18 @@ class Ledger:
         if cancelled:
             raise asyncio.CancelledError
         return refusal
+
+
+def _left(reason: HostControlFlow) -> Outcome:
+    """What the record says of a call whose host left on purpose: its own word, if it gave one."""
+    if reason.outcome is not None:
+        return reason.outcome
+    if reason.waits:
+        return Cancelled("the run was suspended")
+    told = str(reason)
+    return Cancelled(
+        f"the run was ended: {told}" if told else "the run was ended before the call gave a result"
+    )
 
 
 def _since(attempt: Attempt) -> int:
