@@ -16,8 +16,10 @@ from starlette.testclient import TestClient
 from ptc.audit.notes import verifier_key
 from ptc.audit.query import Filter, select
 from ptc.audit.verify import verify
+from ptc.audit.view.document import policy
+from ptc.audit.view.listing import runs_page
 from ptc.audit.view.model import run_view
-from ptc.audit.view.page import policy, run_page, runs_page
+from ptc.audit.view.page import run_page
 from ptc.audit.view.server import site
 from ptc_tools.context import RunContext
 from ptc_tools.outcome import Denied, Failure, Success

@@ -22,8 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ptc.audit.query import Filter, RunSummary, runs, select
 from ptc.audit.reader import files_of
 from ptc.audit.verification import Verification
+from ptc.audit.view.document import message_page, policy
+from ptc.audit.view.listing import runs_page
 from ptc.audit.view.model import run_view
-from ptc.audit.view.page import message_page, policy, run_page, runs_page
+from ptc.audit.view.page import run_page
 
 COOKIE: Final = "ptc_audit"
 _LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
