@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
 from ptc.approval import ApprovalRequest, Decision
 from ptc.exposure import LiveExposure
@@ -29,6 +30,7 @@ from ptc_tools.contract import Contract
 from ptc_tools.errors import PtcError
 from ptc_tools.ledger import GIVEN_UP
 from ptc_tools.outcome import Cancelled, Outcome, Success, Uncertain
+from ptc_tools.settle import Done
 
 if TYPE_CHECKING:
     from ptc.store.sqlite import SQLiteRunStore
@@ -39,6 +41,11 @@ Note: TypeAlias = "tuple[str, JsonObject]"
 """The kind and the data of a step that is to come."""
 T = TypeVar("T")
 _UNDER_WAY = ("queued", "in_progress")
+LINGER: Final = 0.002
+"""Seconds for which an outcome that nobody has seen yet waits for a step to be written with."""
+
+in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)
+"""Whether this is called from within a tool of the application: what a call gives there is seen at once."""
 
 
 class Durable:
@@ -71,6 +78,9 @@ class Durable:
         self._known_contracts = set(self.past.contracts)
         self._replayed: set[int] = set()
         self._keeping: asyncio.Task[None] | None = None
+        self._lingers = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
         self._ended = False
         self._broken: PtcError | None = None
         self._exposure: LiveExposure | None = None
@@ -81,9 +91,10 @@ class Durable:
 
     # Life
 
-    def settings(self, settings: Settings) -> Settings:
-        """The same with a recorder that makes every record a step."""
+    def settings(self, settings: Settings, *, watched: bool = False) -> Settings:
+        """The same with a recorder that makes every record a step. `watched`: somebody is told of each call."""
         recorder = settings.recorder
+        self._lingers = recorder is None and not settings.middleware and not watched
         if recorder is not None and getattr(self._store, "log", None) is recorder:
             self._joint = cast("SQLiteRunStore", self._store)
         return replace(settings, recorder=DurableRecorder(self, recorder))
@@ -126,6 +137,10 @@ class Durable:
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing])
         if self._lease is not None and not self._ended:
             with suppress(Exception):  # what ended the run matters more; the lease runs out by itself
                 await self._store.release(self._lease)
@@ -148,6 +163,36 @@ class Durable:
         """A step that goes with the next one that is made durable."""
         self._notes.append((kind, data))
 
+    def end(
+        self, write: Callable[..., Coroutine[Any, Any, None]] | None, step: Note
+    ) -> Coroutine[Any, Any, None]:
+        """A call has ended. Its outcome is durable before it can have an effect.
+
+        Where it goes to the model or to a confined program alone, its first effect is the next step of the
+        run, which it is durable with: a call then costs one sync. It does not wait for that for longer than
+        `LINGER` seconds, so that a crash seldom finds a finished call without its outcome.
+        """
+        if not self._lingers or in_tool.get():
+            return self.commit(write, step)
+        if self._broken is not None:
+            raise self._broken
+        self._notes.append(step)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LINGER, self._flush)
+        return Done(None)
+
+    def _flush(self) -> None:
+        self._timer = None
+        if self._notes and self._flushing is None:
+            self._flushing = asyncio.create_task(self._write_notes())
+
+    async def _write_notes(self) -> None:
+        try:
+            with suppress(PtcError):  # the next step of the run raises it
+                await self.commit(None)
+        finally:
+            self._flushing = None
+
     async def commit(
         self,
         write: Callable[..., Coroutine[Any, Any, T]] | None,
@@ -167,6 +212,9 @@ class Durable:
             return None if write is None else await write()
         steps = self._numbered([*self._notes, *own])
         self._notes = []
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open.add(done)
         try:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny, Happened, WatchedInvoker
-from ptc.durable import Durable
+from ptc.durable import Durable, in_tool
 from ptc.errors import ContractChanged
 from ptc.limits import Limits, Spent
 from ptc.past import PastCall
@@ -94,7 +94,7 @@ class Recovery:
             if wanted(request, str(data["call_id"])):
                 self._reporter.hear(type, data)
 
-    def _is_code_tool(self, call: Call) -> bool:
+    def is_code_tool(self, call: Call) -> bool:
         return isinstance(call.caller, Direct) and call.namespace is None and call.name == self.code_tool
 
     async def resolve(self, invoker: Recovering, past: PastCall, run: RunContext) -> Outcome | None:
@@ -102,13 +102,13 @@ class Recovery:
         call = past.call
         if past.settled:
             self.give_again(past)
-            if self._is_code_tool(call):
+            if self.is_code_tool(call):
                 self._give_calls_again(lambda inner: inner.call.caller == Program(call.call_id))
                 self._hear_programs(lambda _, program: program == call.call_id)
             self.durable.restore_late_offer()
             await self._reporter.event("call.reused", {"call_id": call.call_id}, run)
             return past.outcome
-        if self._is_code_tool(call):
+        if self.is_code_tool(call):
             self._give_calls_again(self._in_journal(call.call_id))
             return None  # the program goes on from its journal
         tool = invoker.catalog.resolve(call.namespace, call.name)
@@ -249,6 +249,12 @@ class Recovering(Invoker):
         if self.recovery is not None:
             durable = self.recovery.durable
             attempt = durable.attempts.get(durable.key(invocation.call, invocation.run), attempt)
+            if not self.recovery.is_code_tool(invocation.call):
+                inside = in_tool.set(True)
+                try:
+                    return await super().execute(invocation, keywords, attempt)
+                finally:
+                    in_tool.reset(inside)
         return await super().execute(invocation, keywords, attempt)
 
 

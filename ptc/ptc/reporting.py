@@ -7,8 +7,9 @@ and a recorder that refuses stays in charge: what it raises goes through.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ptc.result import CallReport, Language, ProgramReport
 from ptc.toolbox import HOSTED_PROGRAMS
@@ -18,6 +19,7 @@ from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Cancelled, Denied, Outcome
 from ptc_tools.record import Recorder
+from ptc_tools.settle import Done
 
 
 @dataclass(slots=True)
@@ -83,12 +85,21 @@ class RunReporter:
             self._on_start(call)
         return _Running(call, self.request, time.time_ns() // 1000, self._order, token)
 
-    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+    def finished(self, token: object, outcome: Outcome, duration_us: int) -> Coroutine[Any, Any, None]:
         assert isinstance(token, _Running)
-        if self._recorder is not None:
-            await self._recorder.finished(token.token, outcome, duration_us)
         report = CallReport(token.call, outcome, token.started_us, duration_us, token.request)
+        step: Coroutine[Any, Any, None] = Done(None)
+        if self._recorder is not None:
+            step = self._recorder.finished(token.token, outcome, duration_us)
+        if not isinstance(step, Done):
+            return self._finished(step, token.order, report)
+        step.result()
         self._add(token.order, report)
+        return step
+
+    async def _finished(self, step: Coroutine[Any, Any, None], order: int, report: CallReport) -> None:
+        await step
+        self._add(order, report)
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         if self._recorder is not None:

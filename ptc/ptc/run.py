@@ -73,7 +73,7 @@ class Run:
 
     def __init__(self, settings: Settings, start: Start, emit: Emit | None = None) -> None:
         self._durable = durable = start.durable
-        settings = settings if durable is None else durable.settings(settings)
+        settings = settings if durable is None else durable.settings(settings, watched=emit is not None)
         self._settings = settings
         self._start = start
         self._emit = emit

@@ -7,7 +7,7 @@ decides nothing about a call.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ptc.store.protocol import StoredStatus
@@ -37,15 +37,16 @@ class DurableRecorder:
     async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
         inner = self._inner
         key, step = self._durable.admission(call, contract, arguments, run)
+        call = replace(call, attempt=self._durable.attempts[key])  # over all processes of the run
         write = None if inner is None else _writing(inner.started, call, contract, arguments, run)
         return _Token(key, await self._durable.commit(write, step))
 
-    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
+    def finished(self, token: object, outcome: Outcome, duration_us: int) -> Coroutine[Any, Any, None]:
         assert isinstance(token, _Token)
         inner = self._inner
         step = self._durable.ending(token.key, outcome)
         write = None if inner is None else _writing(inner.finished, token.token, outcome, duration_us)
-        await self._durable.commit(write, step)
+        return self._durable.end(write, step)
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         if self._inner is not None:

@@ -336,7 +336,7 @@ async def test_a_cut_history_stays_as_it_was_cut(tmp_path: Path) -> None:
         return ptc.trim(items, keep=2)
 
     turns = [[function_call("look", "a")], [function_call("look", "b")], [answer("short")]]
-    await crashed(tmp_path / "runs.db", 11, *turns, compact=compact)
+    await crashed(tmp_path / "runs.db", 7, *turns, compact=compact)
     before = len(asked)
     async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
         result = await runner(FakeEndpoint(turns[2]), store, compact=compact).recover("r1")

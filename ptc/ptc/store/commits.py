@@ -19,10 +19,11 @@ Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class _Job:
-    __slots__ = ("error", "future", "loop", "result", "work")
+    __slots__ = ("error", "future", "loop", "one_statement", "result", "work")
 
-    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop, *, one_statement: bool) -> None:
         self.work = work
+        self.one_statement = one_statement
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
         self.result: Any = None
@@ -48,9 +49,13 @@ class Commits:
         self._closing = False
         self._thread: threading.Thread | None = None
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` returns, once it is durable. Raises what it raised, and StoreUnavailable."""
-        job = _Job(work, asyncio.get_running_loop())
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, one_statement: bool = False) -> T:
+        """What `work` returns, once it is durable. Raises what it raised, and StoreUnavailable.
+
+        `one_statement`: it writes with one statement at most, which is a transaction of its own where nobody
+        else waits; it must not write where it raises.
+        """
+        job = _Job(work, asyncio.get_running_loop(), one_statement=one_statement)
         with self._wake:
             if self._closing:
                 raise StoreUnavailable("the run store is closed")
@@ -87,6 +92,9 @@ class Commits:
     def _commit(self, jobs: list[_Job]) -> None:
         try:
             db = self._db = self._db or self._connect()
+            if len(jobs) == 1 and jobs[0].one_statement:
+                _do(db, jobs[0])
+                return
             db.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 _try(db, job, alone=len(jobs) == 1)
@@ -104,14 +112,21 @@ class Commits:
             db.close()
 
 
+def _do(db: sqlite3.Connection, job: _Job) -> bool:
+    """Whether the job did what it was to do; if not, it is told why."""
+    try:
+        job.result = job.work(db)
+    except StoreError as error:
+        job.error = error
+    except sqlite3.IntegrityError as error:
+        job.error = StoreUnavailable(f"the store has such a step already: {error}")
+    return job.error is None
+
+
 def _try(db: sqlite3.Connection, job: _Job, *, alone: bool) -> None:
     if not alone:
         db.execute("SAVEPOINT job")
-    try:
-        job.result = job.work(db)
-    except (StoreError, sqlite3.IntegrityError) as error:
-        clash = f"the store has such a step already: {error}"
-        job.error = error if isinstance(error, StoreError) else StoreUnavailable(clash)
+    if not _do(db, job):
         if not alone:
             db.execute("ROLLBACK TO job")
         else:
