@@ -17,6 +17,7 @@ from ptc_tools.definition import extra_of, form_of
 from ptc_tools.errors import InvalidSchema
 from ptc_tools.fingerprint import normalised
 from ptc_tools.frozen import thaw
+from ptc_tools.publication import Publication
 from ptc_tools.schema import escape, resolve, shorten
 from ptc_tools.strict_json import canonical, dumps
 from ptc_tools.subsume import accepts_all_of
@@ -108,9 +109,23 @@ def _differences(old: Contract, new: Contract) -> Iterator[Reason]:
     yield from _words("$.commitment", old.commitment, new.commitment, verdict)
     yield from _words("$.extra", extra_of(old), extra_of(new), "incompatible")
     yield from _definitions(old, new)
+    yield from _published(old.publication, new.publication)
     for name in ("description", "tags", "version", "defer_loading", "strict"):
         yield from _words(f"$.{name}", getattr(old, name), getattr(new, name), "documentation")
     yield from _words("$.bounds.offset", old.bounds.offset, new.bounds.offset, "documentation")
+
+
+_SHOWN = frozenset({"title", "search_terms", "fields"})
+
+
+def _published(old: Publication | None, new: Publication | None) -> Iterator[Reason]:
+    """What consumers are told: words are documentation; who runs it, what is asked and what is given are not."""
+    # Without a publication a tool is what most are: a service, and nothing more is said of it.
+    before: JsonObject = {"kind": "service"} if old is None else old.to_json()
+    after: JsonObject = {"kind": "service"} if new is None else new.to_json()
+    for name in sorted({*before, *after}):
+        verdict: Verdict = "documentation" if name in _SHOWN else "incompatible"
+        yield from _words(f"$.publication.{name}", before.get(name), after.get(name), verdict)
 
 
 def _anything(contract: Contract) -> JsonObject:

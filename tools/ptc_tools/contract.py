@@ -21,6 +21,7 @@ from ptc_tools.limits import without_limits
 from ptc_tools.markers import sensitive_paths
 from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
 from ptc_tools.names import check_name, check_namespace, check_program_name
+from ptc_tools.publication import Publication
 from ptc_tools.schema import check_schema, resolve
 from ptc_tools.strict import check_strict
 
@@ -86,6 +87,9 @@ class Contract:
     sensitive_parameters: tuple[str, ...] = ()
     sensitive_results: tuple[str, ...] = ()
     """Places of `Sensitive` values, as patterns for `ptc_tools.markers.redact`."""
+    publication: Publication | None = None
+    """What consumers are told beyond the schemas; needed to publish the tool. A confirmation in it makes
+    `approval` "always"."""
     definition: JsonObject | None = None
     """A raw definition, which goes over the wire unchanged. It must say what the other fields say."""
     checked: InitVar[object] = None
@@ -99,7 +103,11 @@ class Contract:
         self._check_words(what)
         self._check_schemas(what, checked is BY_GENERATOR)
         self._check_effects(what)
-        if self.projection == "partial" and self.namespace == "platform":
+        if self.publication is not None:
+            self.publication.check(self.checked_parameters, self.output_schema, what)
+            if self.publication.confirmation is not None:
+                self._set("approval", "always")
+        if self.projection == "partial" and (self.namespace or "").casefold() == "platform":
             raise InvalidName(f"{what}: a partial projection may not be named platform.*; name what it shows")
 
     def _check_words(self, what: str) -> None:

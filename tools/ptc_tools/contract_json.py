@@ -14,6 +14,7 @@ from ptc_tools.definition import definition_with
 from ptc_tools.errors import RegistrationError
 from ptc_tools.frozen import thaw
 from ptc_tools.mutation import Idempotency, Reconciliation
+from ptc_tools.publication import Publication
 
 if TYPE_CHECKING:
     from ptc_tools.contract import Contract
@@ -34,7 +35,8 @@ _PLAIN: dict[str, object] = {
 }
 _SCHEMAS = ("parameters", "output_schema", "accepted")
 _TUPLES = ("allowed_callers", "authority", "tags", "sensitive_parameters", "sensitive_results")
-_KNOWN = {*_PLAIN, *_SCHEMAS, *_TUPLES, "bounds", "idempotency", "reconciliation", "extra", "definition"}
+_KNOWN = {*_PLAIN, *_SCHEMAS, *_TUPLES, "bounds", "idempotency", "reconciliation", "extra", "definition",
+          "publication"}  # fmt: skip
 
 
 def contract_to_json(contract: Contract, *, schemas: Callable[[JsonValue], JsonValue] = thaw) -> JsonObject:
@@ -67,6 +69,8 @@ def contract_to_json(contract: Contract, *, schemas: Callable[[JsonValue], JsonV
             "tool": contract.reconciliation.tool,
             "arguments": dict(contract.reconciliation.arguments),
         }
+    if contract.publication is not None:
+        data["publication"] = contract.publication.to_json()
     if contract.definition is not None:
         data["definition"] = schemas(contract.definition)
     return data
@@ -91,6 +95,8 @@ def contract_arguments(data: Mapping[str, JsonValue]) -> dict[str, object]:
             values[name] = tuple(words)
     if "bounds" in data:
         values["bounds"] = Bounds.from_json(_object(data, "bounds", what))
+    if "publication" in data:
+        values["publication"] = Publication.from_json(data["publication"], f"{what}: publication")
     for name, kind in (("idempotency", Idempotency), ("reconciliation", Reconciliation)):
         if data.get(name) is not None:
             try:

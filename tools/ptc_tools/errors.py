@@ -25,6 +25,7 @@ the application can act on them. Each has a stable `code` and says what to do.
      │    ├── AdmissionConflict   … and it was replaced while the call waited for a free provider
      │    ├── CallIdentityConflict  the call id stands for another call
      │    └── RegistryOverloaded  no provider had room; the same call may be tried again
+     ├── UnknownKey               a template addresses a key that the arguments do not have (also a KeyError)
      ├── InvalidJson              text that is not strict JSON                     (also a ValueError)
      └── ToolCallError            `on_tool_error="raise"`: a call did not succeed; has `.outcome`
 
@@ -180,6 +181,15 @@ class RegistryOverloaded(CallRefused):
     """No provider had room for the call, however often it was tried. It may be tried again."""
 
     code = "registry_overloaded"
+
+
+class UnknownKey(PtcError, KeyError):
+    """A template addresses a JSON key that the arguments of the call do not have, so nobody can be asked."""
+
+    code = "unknown_key"
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class InvalidJson(PtcError, ValueError):

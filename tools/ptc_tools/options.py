@@ -12,6 +12,7 @@ from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonValue
 from ptc_tools.contract import Approval, Effects, RiskLevel
 from ptc_tools.mutation import Idempotency, Reconciliation
+from ptc_tools.publication import Publication
 
 
 class ContractOptions(TypedDict, total=False):
@@ -30,6 +31,7 @@ class ContractOptions(TypedDict, total=False):
     projection: Literal["full", "partial"]
     tags: Iterable[str]
     version: str | None
+    publication: Publication | None
 
 
 class ToolOptions(ContractOptions, total=False):
@@ -59,6 +61,7 @@ class _Declared(TypedDict, total=False):
     projection: Literal["full", "partial"]
     tags: tuple[str, ...]
     version: str | None
+    publication: Publication | None
 
 
 def declared_by(options: ContractOptions) -> _Declared:
