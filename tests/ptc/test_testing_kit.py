@@ -104,6 +104,28 @@ async def test_each_part_becomes_its_item() -> None:
     assert "phase" not in old
 
 
+@pytest.mark.parametrize("id", [None, "novel_1"])
+@pytest.mark.parametrize("alone", [False, True])
+async def test_an_item_that_nobody_knows_is_taken_back_as_it_was_sent(id: str | None, alone: bool) -> None:
+    """Under an id of the script's own, too; changed, it is refused."""
+    novel: dict[str, Any] = {"type": "novel", "a": [None]} | ({} if id is None else {"id": id})
+    turn: list[Any] = [item(novel)] if alone else [item(novel), call("double", n=1)]
+    async with in_process(ScriptedModel(turn, say("done"))) as client:
+        result = await ptc.Runner(client=client, model="m", tools=[double]).run("go")
+        assert result.output_text == "done"
+        changed: Any = [{**one, "a": 1} if one["type"] == "novel" else one for one in result.items]
+        with pytest.raises(openai.BadRequestError, match="Invalid value: 'novel'"):
+            await client.responses.create(model="m", input=changed, store=False)
+
+
+async def test_an_item_that_nobody_knows_and_nobody_sent_is_refused() -> None:
+    """An id alone proves nothing."""
+    items: Any = [{"role": "user", "content": "hi"}, {"type": "novel", "id": "novel_1", "a": 1}]
+    async with in_process(ScriptedModel(say("never"))) as client:
+        with pytest.raises(openai.BadRequestError, match="Invalid value: 'novel'"):
+            await client.responses.create(model="m", input=items, store=False)
+
+
 async def test_a_response_can_end_incomplete_or_failed() -> None:
     """With what was said before, and the reason."""
     response, message = await output([say("half", cut=True), incomplete()])

@@ -34,6 +34,7 @@ from ptc.gateway.script import (
 )
 from ptc.gateway.seal import Seal
 from ptc.gateway.searching import search_call, search_output
+from ptc.gateway.verbatim import Verbatim
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 
@@ -72,11 +73,14 @@ class Conversation:
 class Engine:
     """Makes responses from a script and a sandbox. One engine serves many requests at once."""
 
-    def __init__(self, script: Script, programs: HostedPrograms, seal: Seal) -> None:
+    def __init__(
+        self, script: Script, programs: HostedPrograms, seal: Seal, verbatim: Verbatim | None = None
+    ) -> None:
         self._script = script
         self._programs = programs
         self._seal = seal
         self._mint = Mint(seal)
+        self._verbatim = verbatim or Verbatim()
 
     async def respond(self, talk: Conversation) -> Reply:
         """The response's output; raises `Rejected` where the history is not that of its program."""
@@ -119,7 +123,7 @@ class Engine:
 
     async def _play(self, talk: Conversation, reply: Reply, turn: int, parts: Sequence[Part]) -> bool:
         """Emit a turn; returns whether the model speaks again within this response."""
-        emit = _Emitter(self._mint, turn, reply)
+        emit = _Emitter(self._mint, self._verbatim, turn, reply)
         speaks_on = False
         for index, part in enumerate(parts):
             match part:
@@ -251,10 +255,11 @@ class Engine:
 class _Emitter:
     """Gives the items of one turn their ids and appends them to the reply."""
 
-    def __init__(self, mint: Mint, turn: int, reply: Reply) -> None:
+    def __init__(self, mint: Mint, verbatim: Verbatim, turn: int, reply: Reply) -> None:
         self.turn = turn
         self.reply = reply
         self._mint = mint
+        self._verbatim = verbatim
         self._nonce = secrets.token_hex(5)
         self._ordinal = 0
         self._reasoned = False
@@ -274,6 +279,8 @@ class _Emitter:
             item_id = self.next_id(item)
             rest = {name: value for name, value in item.items() if name not in ("type", "id")}
             item = {"type": item["type"], "id": item_id, **rest}
+        else:
+            self._verbatim.remember(item, self.turn)
         self.as_is(item)
 
     def reasoning(self, part: Reason, seal: Seal | None) -> None:

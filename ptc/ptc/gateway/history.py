@@ -37,6 +37,7 @@ from ptc.gateway.shapes import (
     check_fields,
     typed,
 )
+from ptc.gateway.verbatim import Verbatim
 from ptc_tools.call import JsonObject, JsonValue
 
 # What stands for the user, not for the model.
@@ -81,13 +82,15 @@ def read_history(
     *,
     model: str,
     known_reasoning: Callable[[str], bool] = lambda _: False,
+    verbatim: Verbatim | None = None,
 ) -> History:
     """Check the input against every rule; raises `Rejected` for the first that it breaks.
 
     `model` is the deployment that is asked. `known_reasoning` says whether the peer stored a reasoning item
-    of that id: without its encrypted content such an item is of use only where it is stored.
+    of that id: without its encrypted content such an item is of use only where it is stored. `verbatim` knows
+    what the script sent under ids of its own.
     """
-    reader = _Reader(tools, seal, known_reasoning, model)
+    reader = _Reader(tools, seal, known_reasoning, model, verbatim or Verbatim())
     checked = [reader.read(value, f"input[{index}]") for index, value in enumerate(items)]
     return reader.finish(checked)
 
@@ -96,9 +99,15 @@ class _Reader:
     """Goes through the input once, item by item."""
 
     def __init__(
-        self, tools: ToolSet, seal: Seal, known_reasoning: Callable[[str], bool], model: str
+        self,
+        tools: ToolSet,
+        seal: Seal,
+        known_reasoning: Callable[[str], bool],
+        model: str,
+        verbatim: Verbatim,
     ) -> None:
         self.tools = tools
+        self.verbatim = verbatim
         self.model = model
         self.seal = seal
         self.mint = Mint(seal)
@@ -170,7 +179,8 @@ class _Reader:
             raise unknown_parameter(f"{where}.created_by")
         shape = ITEMS.get(kind)
         # What is added to a program and to reasoning after they have their id is sealed on its own.
-        if kind not in ("program", "reasoning") and self.mint.is_unchanged(item):
+        ours = self.mint.is_unchanged(item) or self.verbatim.turn_of(item) is not None
+        if kind not in ("program", "reasoning") and ours:
             for name, wanted in (shape or {}).items():
                 if wanted.required and name not in item:
                     raise missing_parameter(f"{where}.{name}")
@@ -201,7 +211,8 @@ class _Reader:
 
     def _note_turn(self, item: JsonObject) -> None:
         place = place_of(item.get("id"))
-        turns = [place.turn if place else None, turn_of_call(item.get("call_id"))]
+        sent_in = self.verbatim.turn_of(item) if place is None else place.turn
+        turns = [sent_in, turn_of_call(item.get("call_id"))]
         known = [turn + 1 for turn in turns if turn is not None]
         if not known and item.get("role") == "assistant":
             # A client may send a message back without its id; each group of them was a turn.

@@ -23,6 +23,7 @@ from ptc.gateway.request import Request, finish, new_id, read_request, response_
 from ptc.gateway.script import Script
 from ptc.gateway.seal import Seal
 from ptc.gateway.store import Store, StoredConversation, StoredResponse
+from ptc.gateway.verbatim import Verbatim
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.sandbox import Sandbox
 from ptc_tools.call import JsonObject, JsonValue
@@ -84,7 +85,8 @@ class Peer:
             capacity=self.settings.paused_programs,
             idle_seconds=self.settings.idle_seconds,
         )
-        self._engine = Engine(script, self._programs, self._seal)
+        self._verbatim = Verbatim()
+        self._engine = Engine(script, self._programs, self._seal, self._verbatim)
         self._store = Store()
         self._expirer: asyncio.Task[None] | None = None
 
@@ -217,6 +219,7 @@ class Peer:
             self._seal,
             model=request.model,
             known_reasoning=lambda item_id: item_id in known or self._store.find_item(item_id) is not None,
+            verbatim=self._verbatim,
         )
 
     def _dereference(self, item: JsonValue) -> JsonValue:

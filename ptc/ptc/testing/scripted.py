@@ -176,8 +176,8 @@ def run_code(code: str, *, tool: str = CODE_TOOL) -> Callable[[ModelRequest], Pa
 def item(value: Mapping[str, JsonValue]) -> SendItem:
     """Any item, as it is: `item({"type": "from_the_future", "text": "…"})`.
 
-    One of a type that the API does not have gets no `id` here: the peer gives it one by which it knows the
-    item when it comes back, and refuses any other item of such a type.
+    One of a type that the API does not have is taken back as it was sent, and refused otherwise. Without an
+    `id` it gets one that says so; under an id of its own it is known to the peer that sent it, while that runs.
     """
     return SendItem(value)
 
