@@ -1,7 +1,8 @@
 """Kills runs at every durable step and recovers each: a process of its own, which forks one for each life.
 
 `python durable_matrix.py SCENARIO DIRECTORY [EVERY]` prints one JSON line for each fault point: how often the
-process was killed, the answer in the end, what each tool did, and what was uncertain on the way.
+process was killed, the answer in the end, what each tool did, and what was uncertain on the way. The store is in
+an audit log's file; of `own_SCENARIO` it has a file of its own, and there is no log.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -233,10 +235,12 @@ class Model:
         yield {"type": "response.completed", "response": response}
 
     async def retrieve(self, response_id: str) -> Item:
-        raise NotImplementedError
+        """One of its turns again; it keeps none that is still running."""
+        number = int(response_id.removeprefix("resp_"))
+        return _response(number, self._turns[number])
 
     async def cancel(self, response_id: str) -> Item:
-        raise NotImplementedError
+        return await self.retrieve(response_id)
 
 
 def _response(number: int, output: list[Item]) -> Item:
@@ -289,8 +293,10 @@ async def live(scenario: str, directory: Path, fault: str, decisions: dict[str, 
         number, _, when = fault.partition(":")
         step = int(number)
     world = World(directory, in_tool)
-    with ptc.AuditLog(directory / "audit.db", levels="full") as log:
-        async with FaultyStore(log, at=step, when=when) as store:
+    own, scenario = scenario.startswith("own_"), scenario.removeprefix("own_")
+    with ExitStack() as stack:
+        log = None if own else stack.enter_context(ptc.AuditLog(directory / "audit.db", levels="full"))
+        async with FaultyStore(log or directory / "runs.db", at=step, when=when) as store:
             runner = runner_for(scenario, world, store, log)
             if decisions is not None:
                 result = await runner.recover(RUN, decisions=decisions)
@@ -393,8 +399,13 @@ def story(scenario: str, directory: Path, fault: str, faults_later: str = "") ->
     }
 
 
+def file_of(directory: Path) -> Path:
+    own = directory / "runs.db"
+    return own if own.exists() else directory / "audit.db"
+
+
 def exists(directory: Path) -> bool:
-    path = directory / "audit.db"
+    path = file_of(directory)
     if not path.exists():
         return False
     db = sqlite3.connect(path)
@@ -408,6 +419,8 @@ def exists(directory: Path) -> bool:
 
 def disagreements(directory: Path) -> list[str]:
     """Where the log and the store say different things about calls: never."""
+    if not (directory / "audit.db").exists():
+        return []
     db = sqlite3.connect(directory / "audit.db")
     try:
         started = [row[0] for row in db.execute("SELECT count(*) FROM records WHERE type = 'tool.started'")]
@@ -428,7 +441,7 @@ def disagreements(directory: Path) -> list[str]:
 
 def main(scenario: str, directory: str, every: str = "1") -> None:
     """`twice` kills `direct` in a tool, and then its recovery at every step; `anytime` kills it by the clock."""
-    if scenario == "sample":
+    if scenario.removeprefix("own_") == "sample":
         import openai  # noqa: F401 - before the forks
 
         with Peer(f"{SAMPLES / 'inventory_script.py'}:model") as peer:
