@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     )
     from ptc_tools.admission import Admission
     from ptc_tools.bounds import Bounds, SearchRange
-    from ptc_tools.call import Call, Direct, Program
+    from ptc_tools.call import Call, Direct, JsonObject, JsonValue, Program
     from ptc_tools.catalog import Catalog
     from ptc_tools.compare import Comparison, Reason, compare, compare_schemas
     from ptc_tools.context import RunContext, ToolContext
@@ -248,7 +248,7 @@ _HOME = {
         "SandboxError",
         "SandboxLimits",
     ),
-    "ptc_tools.call": ("Call", "Direct", "Program"),
+    "ptc_tools.call": ("Call", "Direct", "JsonObject", "JsonValue", "Program"),
     "ptc_tools.catalog": ("Catalog",),
     "ptc_tools.context": ("RunContext", "ToolContext"),
     "ptc_tools.contract": ("Contract",),
@@ -391,6 +391,8 @@ __all__ = [
     "Invoker",
     "Journal",
     "JournalHeader",
+    "JsonObject",
+    "JsonValue",
     "LeaseLost",
     "LimitExceeded",
     "Limits",

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-JsonObject: TypeAlias = "dict[str, JsonValue]"
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+    JsonObject: TypeAlias = dict[str, JsonValue]
+else:
+    # The same type with a name that refers to itself at run time, for annotations of tools.
+    from pydantic import JsonValue
+
+    JsonObject = dict[str, JsonValue]
 
 CallerKind: TypeAlias = Literal["direct", "programmatic"]
 """The words of `allowed_callers`. On the wire a call's `caller` says `program` instead (wire.md, Tools)."""

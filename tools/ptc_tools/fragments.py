@@ -15,10 +15,10 @@ import jsonschema_rs
 from pydantic.fields import FieldInfo
 
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.errors import InvalidSchema
+from ptc_tools.errors import InvalidSchema, InvalidSignature
 from ptc_tools.frozen import freeze_object
 from ptc_tools.markers import take_sensitive
-from ptc_tools.schema import check_references, compile_schema, resolve
+from ptc_tools.schema import check_references, compile_schema, resolve, walk
 from ptc_tools.typed import Mode, json_schema, refers_to, result_adapter, tidy
 
 _WORDS = frozenset({"description", "title", "examples", "deprecated"})
@@ -80,11 +80,27 @@ def _made(annotation: object, mode: Mode, strict: bool, what: str) -> Fragment:
     tidy(root, strict=strict)
     if not jsonschema_rs.meta.is_valid(root):
         raise InvalidSchema(f"{what}: the schema of a type is not valid JSON Schema (json_schema_extra?)")
+    if mode == "validation":
+        _check_literals(root, what)
     check_references(root, what)
     compile_schema(root, what)
     definitions = cast("JsonObject", root.pop("$defs", {}))
     schema, shared = freeze_object(root), freeze_object(definitions)
     return Fragment(schema, shared, freeze_object(_at_root(schema, shared)), sensitive)
+
+
+def _check_literals(root: JsonObject, what: str) -> None:
+    """Raises `InvalidSignature` for two literals that differ in JSON and are equal in Python."""
+    for _, member in walk(root):
+        values = member.get("enum")
+        numbers = (
+            [item for item in values if isinstance(item, int | float)] if isinstance(values, list) else []
+        )
+        if len(set(numbers)) < len(numbers):
+            raise InvalidSignature(
+                f"{what}: of the literals {numbers!r} two are equal in Python (1 and True, 0 and False): a tool "
+                "could not tell which one was sent"
+            )
 
 
 def _at_root(schema: JsonObject, definitions: JsonObject) -> JsonObject:

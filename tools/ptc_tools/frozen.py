@@ -6,8 +6,8 @@ unwrapped to be hashed, compared or sent; only writing to them raises. `thaw` gi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NoReturn, cast
+from collections.abc import Callable
+from typing import NoReturn
 
 from ptc_tools.call import JsonObject, JsonValue
 
@@ -17,31 +17,37 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 
 class FrozenObject(dict[str, JsonValue]):
-    """A JSON object that refuses to be written to. Pickles and copies to a plain dict."""
+    """A JSON object that refuses to be written to. A pickle of it is frozen again."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
-    def __reduce__(self) -> tuple[type[dict[str, JsonValue]], tuple[JsonObject]]:
-        return dict, (cast("JsonObject", thaw(self)),)
+    def __reduce__(self) -> tuple[Callable[[JsonValue], JsonValue], tuple[JsonValue]]:
+        return freeze, (thaw(self),)
 
-    def __deepcopy__(self, memo: object) -> JsonObject:
-        return cast("JsonObject", thaw(self))
+    def __copy__(self) -> FrozenObject:
+        return self
+
+    def __deepcopy__(self, memo: object) -> FrozenObject:
+        return self
 
 
 class FrozenArray(list[JsonValue]):
-    """A JSON array that refuses to be written to. Pickles and copies to a plain list."""
+    """A JSON array that refuses to be written to. A pickle of it is frozen again."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
-    def __reduce__(self) -> tuple[type[list[JsonValue]], tuple[Iterable[JsonValue]]]:
-        return list, (cast("list[JsonValue]", thaw(self)),)
+    def __reduce__(self) -> tuple[Callable[[JsonValue], JsonValue], tuple[JsonValue]]:
+        return freeze, (thaw(self),)
 
-    def __deepcopy__(self, memo: object) -> list[JsonValue]:
-        return cast("list[JsonValue]", thaw(self))
+    def __copy__(self) -> FrozenArray:
+        return self
+
+    def __deepcopy__(self, memo: object) -> FrozenArray:
+        return self
 
 
 def freeze(value: JsonValue) -> JsonValue:

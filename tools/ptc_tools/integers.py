@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 from ptc_tools.applied import expanded, items, members
 from ptc_tools.call import JsonObject, JsonValue
 
+_EXACT = 2**53
 Place: TypeAlias = tuple[int | str, ...]
 """Member names and indexes from the root; a step that leads nowhere is passed over (a union's branch)."""
 
@@ -26,7 +27,7 @@ def with_integers_at(arguments: JsonObject, places: Iterable[Place]) -> JsonObje
 
 def _at(value: JsonValue, place: Place) -> JsonValue:
     if isinstance(value, float):
-        return int(value) if value.is_integer() else value
+        return int(value) if _is_exact(value) else value
     for number, step in enumerate(place):
         if isinstance(value, dict) and isinstance(step, str) and step in value:
             inner = _at(value[step], place[number + 1 :])
@@ -38,8 +39,16 @@ def _at(value: JsonValue, place: Place) -> JsonValue:
 
 
 def with_integers(arguments: JsonObject, schema: JsonObject) -> JsonObject:
-    """A copy with ints where the schema takes integers and no other numbers; the same object if nothing changes."""
+    """A copy with ints where the schema takes integers and no other numbers; the same object if nothing changes.
+
+    Raises `ValueError` for one whose digits are not known any more (9007199254740993.0).
+    """
     return cast("JsonObject", _fitting(arguments, [schema], schema)) if _holds_whole(arguments) else arguments
+
+
+def _is_exact(value: float) -> bool:
+    """Whether it is the integer that was written: from 2**53 on a double stands for several."""
+    return value.is_integer() and abs(value) < _EXACT
 
 
 def _holds_whole(value: JsonValue) -> bool:
@@ -54,7 +63,13 @@ def _fitting(value: JsonValue, schemas: list[JsonObject], root: JsonObject) -> J
     applied = list(expanded(schemas, root))
     if isinstance(value, float) and value.is_integer():
         kinds = {kind for schema in applied for kind in _kinds(schema)}
-        return int(value) if "integer" in kinds and "number" not in kinds else value
+        if "integer" not in kinds or "number" in kinds:
+            return value
+        if not _is_exact(value):
+            raise ValueError(
+                "a large integer is written without a fraction and an exponent, to keep its digits"
+            )
+        return int(value)
     if isinstance(value, dict):
         return {name: _fitting(item, members(applied, name), root) for name, item in value.items()}
     if isinstance(value, list):

@@ -20,6 +20,7 @@ from ptc_tools.context import RunContext, ToolContext
 from ptc_tools.contract import Contract
 from ptc_tools.deadline import Expired, within
 from ptc_tools.errors import HostControlFlow, InvalidJson
+from ptc_tools.frozen import freeze_object
 from ptc_tools.ledger import Attempt, Ledger
 from ptc_tools.middleware import Invocation, Middleware
 from ptc_tools.onion import Onion
@@ -132,7 +133,7 @@ class Invoker:
         contract = invocation.tool.contract
         try:
             decision = await policy.authorize(
-                invocation.run.principal, contract, invocation.arguments, invocation.caller
+                invocation.run.principal, contract, freeze_object(invocation.arguments), invocation.caller
             )
         except Exception:  # noqa: BLE001 - a policy that cannot decide has not granted anything
             return Denied("not_authorized", "the policy could not decide, so the call is refused")
@@ -143,7 +144,9 @@ class Invoker:
             return Denied("not_approved", "this tool needs an approval, and nobody is there to give it")
         call, contract = invocation.call, invocation.tool.contract
         try:
-            decision = await self._approver.approve(call, contract, invocation.arguments, invocation.run)
+            decision = await self._approver.approve(
+                call, contract, freeze_object(invocation.arguments), invocation.run
+            )
         except Exception:  # noqa: BLE001 - an approver that fails has not approved anything
             return Denied("not_approved", "the approval failed, so the call is refused")
         return _decision(decision, Denied("not_approved", "the call was not approved"))

@@ -1,7 +1,8 @@
 """Limits that JSON Schema has no keyword for: of decimals, dates, times and durations, which are strings in JSON.
 
 They stand in a contract's schema as `x-ptc-limits`, so that fingerprints and comparisons see them, and in words
-for the model. The typed decoder enforces them. The keyword itself never goes over the wire.
+for the model. The typed decoder enforces them; what strict mode alone has no keyword for stands there too, and
+validators enforce it. The keyword itself never goes over the wire.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from decimal import Decimal
 from pydantic_core import to_jsonable_python
 
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.schema import walk
+from ptc_tools.schema import LIMITS, walk
 
-LIMITS = "x-ptc-limits"
 _SENTENCES = {
     "ge": "Not less than {}.",
     "gt": "More than {}.",

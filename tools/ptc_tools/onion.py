@@ -78,7 +78,7 @@ class Onion:
         if isinstance(attempt, Denied):
             self._refusal = attempt
             return attempt
-        self._ran = current.arguments
+        self._ran = cast("JsonObject", clone(current.arguments))  # a layer may write into its invocation's
         try:
             outcome = await self._invoker.execute(current, keywords, number)
         except BaseException as reason:

@@ -305,6 +305,9 @@ def _check_metadata(annotation: object, parameter: inspect.Parameter, what: str)
 def admits_none(annotation: object) -> bool:
     """Whether None is a value of the type by itself."""
     annotation = _bare(annotation)
+    alias = getattr(annotation, "__value__", None)  # `type Name = …`
+    if alias is not None:
+        return admits_none(alias)
     if annotation is None or annotation is type(None) or annotation is object:
         return True
     origin = get_origin(annotation)

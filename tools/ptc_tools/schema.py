@@ -28,6 +28,9 @@ _DIALECTS = {
     "http://json-schema.org/draft-07/schema",
     "http://json-schema.org/draft-06/schema",
 }
+# What a schema means and no keyword that goes over the wire says: see `ptc_tools.limits`.
+LIMITS = "x-ptc-limits"
+UNIQUE = "unique"
 _MAX_MESSAGE = 400
 Formats: TypeAlias = Mapping[str, Callable[[str], bool]]
 _MAX_ERRORS = 3
@@ -146,7 +149,7 @@ def compile_schema(
     """
     try:
         validator = jsonschema_rs.validator_for(
-            thaw_object(schema),
+            _asserting(thaw_object(schema)),
             offline=True,
             validate_formats=bool(formats),
             formats=None if isinstance(formats, bool) else dict(formats),
@@ -157,6 +160,15 @@ def compile_schema(
             f"{what} cannot be used as a schema: {str(error).splitlines()[0][:200]}"
         ) from None
     return cast("jsonschema_rs.Draft202012Validator", validator)
+
+
+def _asserting(schema: JsonObject) -> JsonObject:
+    """The schema, which may be written to, with a keyword for what strict mode has none for."""
+    for _, member in walk(schema):
+        limits = member.get(LIMITS)
+        if isinstance(limits, dict) and limits.get(UNIQUE) is True:
+            member["uniqueItems"] = True
+    return schema
 
 
 def shorten(text: str, limit: int = _MAX_MESSAGE) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema
-from ptc_tools.limits import LIMITS
-from ptc_tools.schema import walk
+from ptc_tools.schema import LIMITS, walk
 
 FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"},

@@ -20,11 +20,12 @@ from typing_extensions import TypedDict
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema, InvalidSignature
 from ptc_tools.limits import limits_in_words, with_limits
-from ptc_tools.schema import resolve, walk
+from ptc_tools.schema import LIMITS, UNIQUE, resolve, walk
 from ptc_tools.strict import FORMATS
 from ptc_tools.typeddicts import modern
 
-_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+# With an exponent of any size, int() of a short text would take all of the memory.
+_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?$"
 CONFIG = ConfigDict(
     extra="forbid",
     strict=True,
@@ -32,6 +33,10 @@ CONFIG = ConfigDict(
     val_json_bytes="base64",
     ser_json_inf_nan="constants",  # refused afterwards by the strict decoder, where null would be silent
     hide_input_in_errors=True,
+)
+_UNNAMED = (
+    "a type that holds itself needs a name that can be referred to: a class, `type Name = …`, or "
+    "typing_extensions.TypeAliasType (any JSON at all is ptc.JsonValue)"
 )
 _Adapter = TypeVar("_Adapter")
 Mode: TypeAlias = Literal["validation", "serialization"]
@@ -61,15 +66,19 @@ def _built(build: Callable[[], _Adapter], what: str) -> _Adapter:
         return build()
     except PydanticUndefinedAnnotation as error:
         raise InvalidSignature(f"{what}: the type {error.name!r} cannot be found; define it first") from None
+    except RecursionError:
+        raise InvalidSignature(f"{what}: {_UNNAMED}") from None
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         raise InvalidSignature(f"{what}: {str(error).splitlines()[0]}") from None
 
 
 def json_schema(adapter: Fields | Items, mode: Mode, what: str) -> JsonObject:
-    """The adapter's schema as pydantic sees it, with our JSON forms. Raises `InvalidSchema`."""
+    """The adapter's schema as pydantic sees it, with our JSON forms. Raises `InvalidSchema` or `InvalidSignature`."""
     try:
         return cast("JsonObject", adapter.json_schema(mode=mode, schema_generator=_Generator))
     except PydanticUserError as error:
+        if error.code == "class-not-fully-defined":
+            raise InvalidSignature(f"{what}: {_UNNAMED}") from None
         raise InvalidSchema(f"{what} has no JSON Schema: {str(error).splitlines()[0]}") from None
 
 
@@ -142,6 +151,7 @@ def _say_in_words(member: JsonObject) -> None:
         describe(member, f"Format: {member.pop('format')}.")
     if member.pop("uniqueItems", False):
         describe(member, "No duplicates.")
+        member[LIMITS] = {UNIQUE: True}
     for keyword in ("examples", "deprecated", "readOnly", "writeOnly"):
         member.pop(keyword, None)
 
