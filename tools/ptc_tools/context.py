@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from ptc_tools.call import Call, Program
+from ptc_tools.call import Call, JsonValue, Program
 from ptc_tools.experimental import PROGRESSIVE_TOOLS, warn_experimental
 from ptc_tools.outcome import Outcome
 from ptc_tools.secret import Secret
@@ -67,6 +67,8 @@ class RunContext:
     exposure: Exposure | None = None
     tenant: str | None = None
     credentials: Mapping[str, Secret] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    attach: Callable[[Call, str, JsonValue], None] | None = field(default=None, repr=False)
+    """Takes what tools give beside their results (`ToolContext.attach`); None where nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,15 @@ class ToolContext:
         (wire.md, rule 15).
         """
         return idempotency_key(self.run, self.call)
+
+    def attach(self, kind: str, data: JsonValue) -> None:
+        """Gives data beside the result: of a kind that the tool's publication declares, for the application alone.
+
+        No model sees it. Where nobody takes such data it is dropped. Raises ValueError for a kind that is not
+        declared, and for data that does not fit its schema.
+        """
+        if self.run.attach is not None:
+            self.run.attach(self.call, kind, data)
 
     @property
     def tools(self) -> Sequence[object] | None:

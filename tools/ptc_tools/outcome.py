@@ -28,6 +28,11 @@ DenialCode: TypeAlias = Literal[
     "limit_exceeded",
     "audit_unavailable",
     "not_admitted",
+    "call_refused",
+    "call_not_admitted",
+    "admission_conflict",
+    "call_identity_conflict",
+    "registry_overloaded",
     "incomplete_response",
     "cancelled",
 ]
@@ -109,6 +114,14 @@ class Cancelled:
 
 
 Outcome: TypeAlias = Success | Denied | Failure | Cancelled
+
+
+class EndedElsewhere(Exception):  # noqa: N818
+    """Raised by a tool whose call was run somewhere else and has no result: `outcome` is how it ended there."""
+
+    def __init__(self, outcome: Denied | Failure) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
 
 
 def error_object(outcome: Denied | Failure | Cancelled) -> JsonObject:

@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import cast
 
 from ptc_tools.call import JsonValue
 from ptc_tools.context import idempotency_key
 from ptc_tools.contract import UNBOUNDED
 from ptc_tools.cutting import OutOfBounds, bounded
-from ptc_tools.errors import InvalidJson
+from ptc_tools.errors import CallRefused, InvalidJson
 from ptc_tools.hidden import scrub, texts_of
 from ptc_tools.markers import sensitive_texts
 from ptc_tools.middleware import Invocation
 from ptc_tools.mutation import is_transport_error
-from ptc_tools.outcome import Empty, Failure, Outcome, Partial, Success, Uncertain
+from ptc_tools.outcome import (
+    DenialCode,
+    Denied,
+    Empty,
+    EndedElsewhere,
+    Failure,
+    Outcome,
+    Partial,
+    Success,
+    Uncertain,
+)
 from ptc_tools.provenance import Provenance, Source
 from ptc_tools.results import Codec, InvalidResult, Returned
-from ptc_tools.safe_text import describe_exception
+from ptc_tools.safe_text import describe_exception, safe_text
 
 
 def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int) -> Outcome:
@@ -83,12 +94,30 @@ def _skipped(invocation: Invocation) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
-def failed(invocation: Invocation, error: BaseException) -> Failure:
-    """A tool that raised. A mutation whose connection broke may have happened all the same."""
+def failed(invocation: Invocation, error: BaseException) -> Failure | Denied:
+    """A tool that raised. A mutation whose connection broke may have happened all the same.
+
+    A registry that refused the call is a denial: nothing ran. What ended elsewhere ended here in the same way.
+    """
+    if isinstance(error, CallRefused):
+        return Denied(cast("DenialCode", error.code), _scrubbed(safe_text(error.message), invocation))
+    if isinstance(error, EndedElsewhere):
+        return _as_there(invocation, error)
     text = described(error, invocation)
     if invocation.tool.contract.mutates and is_transport_error(error):
         return uncertain(invocation, f"the connection broke ({text})", error)
     return Failure("tool_error", f"the tool failed: {text}", error)
+
+
+def _as_there(invocation: Invocation, error: EndedElsewhere) -> Failure | Denied:
+    outcome = error.outcome
+    message = _scrubbed(safe_text(outcome.message), invocation)
+    if isinstance(outcome, Denied):
+        return Denied(outcome.code, message)
+    doubtful = isinstance(outcome, Uncertain) or outcome.code in ("uncertain", "timeout", "invalid_result")
+    if doubtful and invocation.tool.contract.mutates:
+        return uncertain(invocation, message, error)
+    return Failure("tool_error" if outcome.code == "uncertain" else outcome.code, message, error)
 
 
 def timed_out(invocation: Invocation, seconds: float | None) -> Failure:
