@@ -1,16 +1,15 @@
-"""Another vendor's loop against the peer: where openai-agents is installed, it completes the sample."""
+"""Another vendor's loop against the peer: openai-agents completes the sample."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+import agents
 import openai
-import pytest
 
 from ptc.testing import Peer
 
-agents = pytest.importorskip("agents", reason="openai-agents is not installed")
 SCRIPT = Path(__file__).parents[2] / "samples" / "inventory_script.py"
 
 
