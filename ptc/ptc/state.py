@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
@@ -67,24 +68,24 @@ class RunState:
     def seal(self, key: Key) -> str:
         """Text for outside this process, authenticated with a key of at least 16 bytes."""
         body: JsonObject = {"format": _FORMAT, "version": VERSION, "state": self._to_json()}
-        return strict_json.dumps({**body, "mac": _mac(body, key)}, max_depth=_DEPTH)
+        return _text({**body, "mac": _mac(body, key)})
 
     @classmethod
     def unseal(cls, text: str | bytes, key: Key) -> RunState:
         """The state of a sealed text. Raises StateForged, or StateUnreadable for another version or format."""
-        try:
-            body = strict_json.loads(text, max_depth=_DEPTH)
-        except InvalidJson:
-            raise StateForged("the run state is not what was sealed: it is not even JSON") from None
+        text, body = _read(text)
         if not isinstance(body, dict) or body.get("format") != _FORMAT:
             raise StateUnreadable("this is not a run state")
         mac = body.pop("mac", None)
-        if not isinstance(mac, str) or not hmac.compare_digest(mac, _mac(body, key)):
+        if not isinstance(mac, str) or not _same(mac, _mac(body, key)):
             raise StateForged("the run state is not what was sealed: it was changed, or the key is another")
         if body.get("version") != VERSION:
             raise StateUnreadable(
                 f"the run state has version {body.get('version')!r}; this library reads version {VERSION}"
             )
+        if _text({**body, "mac": mac}) != text:
+            # The same JSON in other bytes (a space, the case of an escape): nobody who only keeps it does that.
+            raise StateForged("the run state is not what was sealed: its text was changed")
         return cls._from_json(cast("dict[str, Any]", body["state"]))
 
     def _to_json(self) -> JsonObject:
@@ -123,13 +124,46 @@ class RunState:
         return cls(**fields)
 
 
+def _text(body: JsonValue) -> str:
+    """The one text of a state. What a model said may hold half of a surrogate pair, which is kept as it came."""
+    try:
+        return strict_json.dumps(body, max_depth=_DEPTH)
+    except InvalidJson:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False)
+
+
+def _read(text: str | bytes) -> tuple[str, JsonValue]:
+    try:
+        text = text if isinstance(text, str) else text.decode()
+        body = _parsed(text)
+        _text(body)  # what cannot be written was never sealed
+    except (ValueError, RecursionError):
+        raise StateForged("the run state is not what was sealed: it is not even JSON") from None
+    return text, body
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        return strict_json.loads(text, max_depth=_DEPTH)
+    except InvalidJson:  # it may be what strict JSON cannot say; if not, its text is not one that was sealed
+        return cast("JsonValue", json.loads(text, parse_constant=_no_number))
+
+
+def _no_number(name: str) -> JsonValue:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _mac(body: JsonObject, key: Key) -> str:
     if len(key) < 16:
         raise StateUnreadable(
             "the key of a run state has at least 16 bytes; secrets.token_bytes(32) makes one"
         )
-    text = strict_json.dumps(_sorted(body), max_depth=_DEPTH)
+    text = _text(_sorted(body))
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _same(given: str, mac: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), mac.encode())
 
 
 def _sorted(value: JsonValue) -> JsonValue:
