@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from ptc.cli.tools import app
-from ptc_tools import Bounds, Contract, Idempotency, Reconciliation, ToolContext, define_tool, tool
+from ptc_tools import Bounds, Contract, Idempotency, Reconciliation, Tool, ToolContext, define_tool, tool
 from ptc_tools.lint import lint
 
 Short = Annotated[str, Field(max_length=20, description="A short text.")]
@@ -64,6 +64,88 @@ def test_a_universal_tool() -> None:
     assert "universal-tool" not in rules(Contract(name="crm", parameters=closed, strict=False))  # type: ignore[arg-type]
 
 
+class Pair(BaseModel):
+    key: Short
+    value: Short
+
+
+def in_disguise() -> list[Tool[..., object]]:
+    @tool
+    async def pairs(entity: Short, do: Short, fields: list[Pair]) -> int:
+        return 1
+
+    @tool
+    async def text(objectType: Short, operation: Short, payload_json: Short) -> int:
+        return 1
+
+    @tool(strict=False)
+    async def inside(table: Short, action: Short, rows: list[dict[str, int]]) -> int:
+        return 1
+
+    return [pairs, text, inside]
+
+
+@pytest.mark.parametrize("disguised", in_disguise())
+def test_a_universal_tool_in_disguise(disguised: Tool[..., object]) -> None:
+    """Strict mode takes no free object, so the free fields come as a list of pairs, or as text."""
+    assert "universal-tool" in rules(disguised.contract)
+
+
+def test_a_tool_with_a_kind_and_an_action_and_no_free_fields_is_none() -> None:
+    """What it may do is listed."""
+
+    @tool
+    async def vote(kind: Literal["post", "comment"], action: Literal["up", "down"], id: Short) -> int:
+        return 1
+
+    assert "universal-tool" not in rules(vote.contract)
+
+
+def test_a_mapping_of_any_number_of_keys_is_unbounded() -> None:
+    """It is a list by another name."""
+
+    def taking(annotation: Any) -> Contract:
+        async def take(counts: Any) -> int:
+            return 1
+
+        take.__annotations__["counts"] = annotation
+        return tool(take, strict=False).contract
+
+    found = {(finding.rule, finding.path) for finding in lint([taking(dict[str, int])])}
+    assert ("unbounded-mapping", "$.parameters.counts") in found
+    assert "unbounded-mapping" not in rules(taking(Annotated[dict[str, int], Field(max_length=9)]))
+
+
+def test_fields_inside_a_parameter_are_described_too() -> None:
+    """A model fills them in as well; a described class describes what has its type."""
+
+    class Inner(BaseModel):
+        """Where it is."""
+
+        street: str
+        city: str = Field(description="The city.")
+
+    @tool
+    async def send(to: Inner) -> int:
+        return 1
+
+    paths = {f.path for f in lint([send.contract]) if f.rule == "parameter-without-description"}
+    assert paths == {"$.parameters.$defs.Inner.street"}
+
+
+def test_two_tools_of_the_same_few_words_are_near_duplicates() -> None:
+    """The shortest descriptions are the hardest to tell apart."""
+
+    def described(name: str, words: str) -> Contract:
+        return Contract(name=name, description=words, parameters={"type": "object"}, strict=False)
+
+    assert "near-duplicate" in rules(described("a", "Search customers."), described("b", "Search customer."))
+    assert "near-duplicate" not in rules(
+        described("a", "Search customers."), described("b", "Search orders.")
+    )
+    assert "near-duplicate" not in rules(described("a", ""), described("b", ""))
+
+
 @pytest.mark.parametrize(
     ("name", "description", "found"),
     [
@@ -73,6 +155,13 @@ def test_a_universal_tool() -> None:
         ("close", "Close a ticket. Searches and bounds do not matter.", False),
         ("close", "Update the name and address of a customer.", False),
         ("close", "Create or replace one entry.", False),
+        ("close", "Cancelling the order, refunding the customer.", True),
+        ("close", "This tool atomically archives and then deletes one ticket.", True),
+        ("close", "Deletes and archives.", True),
+        ("close", "Adds a book to the order list and set of posts.", False),
+        ("close", "Writes one address and email of a customer.", False),
+        ("close", "Sets the open and close times.", False),
+        ("close", "Creates orders and posts.", False),
     ],
 )
 def test_two_commitments(name: str, description: str, found: bool) -> None:
@@ -281,7 +370,8 @@ def test_near_duplicates_are_those_that_trying_all_pairs_finds(descriptions: lis
     ]
     found = {(f.tool, f.message.split()[-1]) for f in lint(contracts) if f.rule == "near-duplicate"}
     bags = [{word.removesuffix("s") for word in text.split()} for text in descriptions]
-    expected = {
+    few = {(f"t{n}", f"t{bags.index(bag)}") for n, bag in enumerate(bags) if len(bag) < 3}
+    expected = {pair for pair in few if pair[0] != pair[1]} | {
         (f"t{n}", f"t{m}")
         for n in range(len(bags))
         for m in range(n)

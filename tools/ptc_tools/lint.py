@@ -6,15 +6,15 @@ refused already what cannot work. Each finding says why it matters and shows a w
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ptc_tools.applied import expanded
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.contract import Contract
-from ptc_tools.schema import walk
+from ptc_tools.lint_words import alike, two_changes
+from ptc_tools.schema import escape, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,15 @@ def lint(contracts: Iterable[Contract]) -> list[Finding]:
     return [*found, *_missing_reads(listed), *_near_duplicates(listed)]
 
 
-_SUBJECT = re.compile(r"(object|entity|resource|record|model|table|collection)_?(type|name|kind)|type|kind")
-_OPERATION = re.compile(r"(op|operation|action|method|verb|command)(_?(type|name))?")
-_SENTENCE_AND = re.compile(
-    r"\b(create|update|delete|remove|send|cancel|refund|approve|archive|move|rename|close|post|pay|charge|ship|"
-    r"publish|notify|email|write|insert|add|set|reset|revoke|grant|transfer|book|order)(?:e?s)?\b"
-    r"[^.;]{0,60}?\b(?:and|then|&|und)\b[^.;]{0,40}?"
-    r"\b(create|update|delete|remove|send|cancel|refund|approve|archive|move|rename|close|post|pay|charge|ship|"
-    r"publish|notify|email|write|insert|add|reset|revoke|grant|transfer|book|order)(?:e?s)?\b",
-    re.IGNORECASE,
+_THING = r"object|entity|resource|record|model|table|collection|document"
+_SUBJECT = re.compile(rf"(({_THING})(_?(type|name|kind|class))?|type|kind|target_?(type|kind))")
+_OPERATION = re.compile(r"(op|operation|action|method|verb|command|do|perform|crud)(_?(type|name|kind))?")
+_FREE_TEXT = re.compile(
+    r"(\w+_)?(json|payload|fields|attributes|properties|params|parameters|arguments|args|kwargs|data|body|values)"
+    r"(_(json|str|string|text))?"
 )
+_KEYS = frozenset({"key", "name", "field", "attribute", "property", "column"})
+_VALUES = frozenset({"value", "val", "content", "data"})
 _NAME_AND = re.compile(r"_(and|then)_")
 
 
@@ -66,13 +65,38 @@ def _properties(contract: Contract) -> dict[str, JsonObject]:
     return {name: schema for name, schema in named.items() if isinstance(schema, dict)}
 
 
-def _is_free_object(schema: JsonObject) -> bool:
-    """An object that takes any key, or text that holds one."""
-    return any(
-        "object" in _types(member)
-        and (member.get("additionalProperties") is not False or "properties" not in member)
-        for _, member in walk(schema)
-    )
+def _is_free(name: str, schema: JsonObject, root: JsonObject) -> bool:
+    """An object that takes any key, a list of keys and values, or text that is said to hold one."""
+    if "string" in _types(schema) and "enum" not in schema and _FREE_TEXT.fullmatch(_snake(name)):
+        return True
+    return any(_takes_any_key(member) or _is_pair(member) for member in _reachable(schema, root))
+
+
+def _takes_any_key(schema: JsonObject) -> bool:
+    closed = schema.get("additionalProperties") is False and "properties" in schema
+    return "object" in _types(schema) and not closed
+
+
+def _is_pair(schema: JsonObject) -> bool:
+    named = schema.get("properties")
+    names = {_snake(name) for name in named} if isinstance(named, dict) else set()
+    return len(names) == 2 and bool(names & _KEYS) and bool(names & _VALUES)
+
+
+def _reachable(schema: JsonObject, root: JsonObject) -> Iterator[JsonObject]:
+    """Every part of a schema, and of what it refers to."""
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        for _, member in walk(waiting.pop()):
+            yield member
+            for target in expanded([member], root):
+                if target is not member and id(target) not in seen:
+                    seen.add(id(target))
+                    waiting.append(target)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _types(schema: JsonObject) -> list[JsonValue]:
@@ -82,9 +106,9 @@ def _types(schema: JsonObject) -> list[JsonValue]:
 
 def _universal(contract: Contract) -> Iterator[Finding]:
     names = _properties(contract)
-    subject = [name for name in names if _SUBJECT.fullmatch(name)]
-    operation = [name for name in names if _OPERATION.fullmatch(name)]
-    free = [name for name, schema in names.items() if _is_free_object(schema)]
+    subject = [name for name in names if _SUBJECT.fullmatch(_snake(name))]
+    operation = [name for name in names if _OPERATION.fullmatch(_snake(name))]
+    free = [name for name, schema in names.items() if _is_free(name, schema, contract.parameters)]
     if not (subject and operation and (free or contract.parameters.get("additionalProperties") is not False)):
         return
     yield Finding(
@@ -100,16 +124,16 @@ def _universal(contract: Contract) -> Iterator[Finding]:
 def _two_commitments(contract: Contract) -> Iterator[Finding]:
     if contract.effects == "read":
         return
-    words = _SENTENCE_AND.search(contract.commitment or contract.description.split("\n\n")[0])
-    two_verbs = words is not None and words[1].lower() != words[2].lower()
-    if not two_verbs and not (_NAME_AND.search(contract.name) and contract.mutates):
-        return
-    shown = words[0] if words is not None and two_verbs else contract.name
+    found = two_changes(contract.commitment or contract.description.split("\n\n")[0])
+    if found is None:
+        if not (_NAME_AND.search(contract.name) and contract.mutates):
+            return
+        found = contract.name
     yield Finding(
         "two-commitments",
         contract.qualified_name,
         "$.commitment",
-        f"seems to commit to two things: {shown!r}",
+        f"seems to commit to two things: {found!r}",
         "if the second fails, the first has happened: no answer to such a call is true",
         "two tools, each with one commitment; a program calls one after the other",
     )
@@ -121,6 +145,7 @@ def _unbounded(contract: Contract) -> Iterator[Finding]:
             continue
         is_result = where == "output_schema"
         ours = _own_words(schema)
+        listed = contract.bounds.items or contract.bounds.bytes
         for pointer, member in walk(schema):
             if pointer.startswith(ours):
                 continue
@@ -130,10 +155,15 @@ def _unbounded(contract: Contract) -> Iterator[Finding]:
                 bounded = _says_something(member.get("pattern")) or "format" in member
                 if not bounded and not (is_result and (contract.bounds.text or contract.bounds.bytes)):
                     yield _unbounded_finding(contract, path, "text", "maxLength", "max_length=200")
-            if "array" not in _types(member) or "maxItems" in member:
-                continue
-            if not (is_result and (contract.bounds.items or contract.bounds.bytes)):
+            if "array" in _types(member) and "maxItems" not in member and not (is_result and listed):
                 yield _unbounded_finding(contract, path, "list", "maxItems", "max_length=50")
+            if _is_open(member) and not (is_result and contract.bounds.bytes):
+                yield _unbounded_finding(contract, path, "mapping", "maxProperties", "max_length=50")
+
+
+def _is_open(schema: JsonObject) -> bool:
+    """Whether it says itself that it takes any number of keys."""
+    return schema.get("additionalProperties", False) is not False and "maxProperties" not in schema
 
 
 def _own_words(schema: JsonObject) -> tuple[str, ...]:
@@ -235,19 +265,27 @@ def _undescribed(contract: Contract) -> Iterator[Finding]:
             "a model chooses tools by what they say about themselves",
             "a docstring: what it does, what it returns, when not to use it",
         )
-    for name, schema in _properties(contract).items():
-        if "$ref" in schema:
-            continue
-        words = str(schema.get("description", ""))
-        if not re.sub(r"Default: .*\.$", "", words).strip():
+    for pointer, member in walk(contract.parameters):
+        named = member.get("properties")
+        for name, schema in named.items() if isinstance(named, dict) else ():
+            if not isinstance(schema, dict) or _is_described(schema, contract.parameters):
+                continue
             yield Finding(
                 "parameter-without-description",
                 contract.qualified_name,
-                f"$.parameters.{name}",
+                _path("parameters", f"{pointer}/properties/{escape(name)}"),
                 f"parameter {name!r} has no description",
                 "what is not said is guessed, and a wrong guess looks like a right call",
                 'an "Args:" line in the docstring, or Annotated[…, Field(description="…")]',
             )
+
+
+def _is_described(schema: JsonObject, root: JsonObject) -> bool:
+    """Whether it, or what it refers to, says more than its default; a constant says all by itself."""
+    return "const" in schema or any(
+        re.sub(r"(Default|Usually): .*\.$|Usually .*\.$", "", str(part.get("description", ""))).strip()
+        for part in expanded([schema], root)
+    )
 
 
 _RULES: tuple[Callable[[Contract], Iterator[Finding]], ...] = (
@@ -276,47 +314,16 @@ def _missing_reads(contracts: list[Contract]) -> Iterator[Finding]:
             )
 
 
-_WORD = re.compile(r"\w+")
-_ENDING = re.compile(r"(?<=...)(es|s|e)$")
-_COMMON = frozenset({"a", "an", "and", "as", "by", "for", "from", "in", "is", "it", "its", "of", "on", "one",
-                     "or", "return", "returns", "that", "the", "this", "to", "with"})  # fmt: skip
-_ALIKE = 0.8
-_FEWEST_WORDS = 3
-
-
-def _words(contract: Contract) -> frozenset[str]:
-    text = contract.description.split("\n\n")[0].lower()
-    return frozenset(_ENDING.sub("", word) for word in _WORD.findall(text) if word not in _COMMON)
-
-
 def _near_duplicates(contracts: list[Contract]) -> Iterator[Finding]:
-    """Pairs whose descriptions share nearly all their words; not found by trying all pairs.
-
-    Two sets that share four fifths of their words share one of the rarest words of each, so only tools that
-    have such a word in common are compared.
-    """
-    bags = [_words(contract) for contract in contracts]
-    common = Counter(word for bag in bags for word in bag)
-    by_rare_word: dict[str, list[int]] = {}
-    for index, bag in enumerate(bags):
-        if len(bag) < _FEWEST_WORDS:
-            continue
-        rarest = sorted(bag, key=lambda word: (common[word], word))[
-            : len(bag) - math.ceil(_ALIKE * len(bag)) + 1
-        ]
-        others = sorted({other for word in rarest for other in by_rare_word.get(word, ())})
-        for word in rarest:
-            by_rare_word.setdefault(word, []).append(index)
-        for other in others:
-            if len(bag & bags[other]) / len(bag | bags[other]) >= _ALIKE:
-                yield Finding(
-                    "near-duplicate",
-                    contracts[index].qualified_name,
-                    "$.description",
-                    f"is described almost like {contracts[other].qualified_name}",
-                    "a model cannot tell the two apart and will take either",
-                    "say in each what the other is not for, or make one tool of both",
-                )
+    for index, other in alike([contract.description for contract in contracts]):
+        yield Finding(
+            "near-duplicate",
+            contracts[index].qualified_name,
+            "$.description",
+            f"is described almost like {contracts[other].qualified_name}",
+            "a model cannot tell the two apart and will take either",
+            "say in each what the other is not for, or make one tool of both",
+        )
 
 
 def _path(where: str, pointer: str) -> str:
