@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         EndpointError,
         EndpointTimeout,
         EndpointUnreachable,
+        HistoryNotReplayable,
         InvalidInput,
         InvalidOutput,
         LimitExceeded,
@@ -47,9 +48,11 @@ if TYPE_CHECKING:
         StateForged,
         StateUnreadable,
         ToolCallFailed,
+        ToolSearchUnsupported,
         UnansweredCalls,
     )
     from ptc.events import Commentary, Finished, ProgramClosed, ProgramOpened, ProgramPaused, Refused
+    from ptc.finding import SearchIndex
     from ptc.handlers import ClientTool, client_tool
     from ptc.history import trim
     from ptc.layers import only_for
@@ -181,6 +184,7 @@ _HOME = {
         "EndpointError",
         "EndpointTimeout",
         "EndpointUnreachable",
+        "HistoryNotReplayable",
         "InvalidInput",
         "InvalidOutput",
         "LimitExceeded",
@@ -201,10 +205,12 @@ _HOME = {
         "StateForged",
         "StateUnreadable",
         "ToolCallFailed",
+        "ToolSearchUnsupported",
         "UnansweredCalls",
     ),
     "ptc.events": ("Commentary", "Finished", "ProgramClosed", "ProgramOpened", "ProgramPaused", "Refused"),
     "ptc.history": ("trim",),
+    "ptc.finding": ("SearchIndex",),
     "ptc.handlers": ("ClientTool", "client_tool"),
     "ptc.layers": ("only_for",),
     "ptc.limits": ("Limits",),
@@ -376,6 +382,7 @@ __all__ = [
     "Finished",
     "GrantRegistered",
     "Happened",
+    "HistoryNotReplayable",
     "HostControlFlow",
     "Idempotency",
     "InvalidDeferral",
@@ -467,6 +474,7 @@ __all__ = [
     "SandboxClosed",
     "SandboxError",
     "SandboxLimits",
+    "SearchIndex",
     "SearchRange",
     "Secret",
     "Sensitive",
@@ -493,6 +501,7 @@ __all__ = [
     "ToolCallFailed",
     "ToolChoice",
     "ToolContext",
+    "ToolSearchUnsupported",
     "Toolset",
     "Traced",
     "TransportError",

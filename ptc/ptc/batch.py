@@ -18,6 +18,7 @@ from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.events import PendingCall
 from ptc.failing import FailFast
 from ptc.items import malformed
+from ptc.loading import LoadedTools
 from ptc.reporting import RunReporter
 from ptc.toolbox import Step
 from ptc_tools import strict_json
@@ -88,7 +89,7 @@ class Batch:
     ledger: Ledger
     choice: ToolChoice
     open_before: tuple[str, ...]
-    loaded: Callable[[str | None, str], bool]
+    loaded: LoadedTools
     settled: Callable[[Call, Outcome], None]
     limit: int
     failing: FailFast
@@ -180,10 +181,10 @@ class Batch:
             return _nobody(pending) if pending.kind != "function_call" else None
         if call.caller not in self._speakers and call.caller.kind in found.contract.allowed_callers:
             return program_not_open()
-        if found.contract.defer_loading and not self.loaded(call.namespace, call.name):
-            return Denied(
-                "not_admitted", f"{call.qualified_name} is not loaded yet: find it with tool search first"
-            )
+        if self.step.waits(found):
+            not_yet = self.loaded.refusal(call, self.step.deferral)
+            if not_yet is not None:
+                return Denied("not_admitted", not_yet)
         ruled_out = self.choice.refusal(pending.kind, call, pending.item, self.step, self.open_before)
         return None if ruled_out is None else Denied("not_admitted", ruled_out)
 

@@ -46,7 +46,7 @@ class Calls:
         *,
         spent: Spent,
         exposure: LiveExposure,
-        history: Sequence[JsonObject],
+        loaded: LoadedTools,
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
         durable: Durable | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class Calls:
         self._failing = FailFast()
         self._batch: Batch | None = None
         self.ledger = Ledger()
-        self.loaded = LoadedTools(history)
+        self.loaded = loaded
         self.desk: ApprovalDesk | None = None
         self.recovery: Recovery | None = None
         pausing = isinstance(settings.approver, PauseForApproval)
@@ -131,7 +131,7 @@ class Calls:
         own = (self._failing, self._chosen, self._budget, *settings.middleware)
         options: dict[str, Any] = {
             "recorder": self._reporter,
-            "policy": settings.policy,
+            "policy": settings.policy if step.deferral is None else step.deferral.policy(settings.policy),
             "default_timeout": settings.call_timeout,
         }
         # The calls of a hosted program are of the batch, which is answered before anything is raised.

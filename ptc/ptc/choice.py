@@ -71,6 +71,17 @@ class ToolChoice:
         return cls(told["mode"], told["function"], allowed, told["wire"], told["until_called"])
 
     @property
+    def names(self) -> frozenset[str]:
+        """The functions that it names, demanded or allowed, qualified or not."""
+        named = {self.function, *(self.allowed or ())}
+        wire = self.wire or {}
+        tools = wire.get("tools")
+        for entry in (wire, *(tools if isinstance(tools, list) else ())):
+            if isinstance(entry, dict) and entry.get("type") == "function":
+                named.add(str(entry.get("name")))
+        return frozenset(name for name in named if name is not None)
+
+    @property
     def forced(self) -> bool:
         """Whether the model has no way but to call."""
         if self.wire is not None:

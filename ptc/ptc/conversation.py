@@ -14,7 +14,7 @@ The rules of the machine, which `TRANSITIONS` states and nothing else may:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
@@ -166,6 +166,12 @@ class Conversation:
         return self._holds_everything
 
     @property
+    def held_items(self) -> int:
+        """How many items at the beginning of `history` the service keeps, and is not sent again."""
+        held = self.mode == "conversation" or self.previous_response_id is not None
+        return self._unsent_from if held else 0
+
+    @property
     def answers(self) -> Mapping[str, JsonObject]:
         """Outputs of the last response's calls that are known already, while others wait."""
         return dict(self._answers)
@@ -191,18 +197,18 @@ class Conversation:
         self._programs.note(items)
         self.history.extend(items)
 
-    def request(self) -> JsonObject:
-        """The fields of the next request that belong to the conversation: input, store, include, …"""
+    def request(self, encode: Callable[[JsonObject], JsonObject] = for_request) -> JsonObject:
+        """The fields of the next request that belong to the conversation: input, store, include, …
+
+        `encode` writes an item as it is sent; it never changes one.
+        """
         self._step(Step.REQUEST)
         fields: JsonObject = {"store": self.mode != "stateless"}
-        start = 0
         if self.mode == "previous_response" and self.previous_response_id is not None:
             fields["previous_response_id"] = self.previous_response_id
-            start = self._unsent_from
         elif self.mode == "conversation":
             fields["conversation"] = self.conversation_id
-            start = self._unsent_from
-        items: list[JsonValue] = [for_request(item) for item in self.history[start:]]
+        items: list[JsonValue] = [encode(item) for item in self.history[self.held_items :]]
         fields["input"] = items
         if self._include:
             fields["include"] = list[JsonValue](self._include)

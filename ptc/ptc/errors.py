@@ -13,6 +13,7 @@ PtcError
  │    ├── ResponseIncomplete       status incomplete, without a final answer
  │    ├── LimitExceeded            a limit of the run was reached
  │    │    └── RequestLimitExceeded     too many requests
+ │    ├── HistoryNotReplayable     the service keeps a definition that changed since
  │    ├── InvalidOutput            the answer does not fit the output type
  │    ├── RunTerminated            middleware failed the run
  │    └── EndpointError            the service could not be asked, or refused the request
@@ -22,7 +23,8 @@ PtcError
  │         ├── CredentialsRejected      401 or 403
  │         ├── DeploymentNotFound       404
  │         ├── RequestRejected          400 and the other 4xx
- │         │    └── ProgramsUnsupported   the deployment does not run programs
+ │         │    ├── ProgramsUnsupported   the deployment does not run programs
+ │         │    └── ToolSearchUnsupported   the deployment or client has no tool search
  │         ├── RateLimited              429, after the retries
  │         └── ServerFailed             5xx
  └── ToolCallError                 `on_tool_error="raise"` (from ptc_tools)
@@ -49,6 +51,7 @@ __all__ = [
     "EndpointError",
     "EndpointTimeout",
     "EndpointUnreachable",
+    "HistoryNotReplayable",
     "InvalidInput",
     "InvalidOutput",
     "LimitExceeded",
@@ -71,6 +74,7 @@ __all__ = [
     "StateUnreadable",
     "ToolCallError",
     "ToolCallFailed",
+    "ToolSearchUnsupported",
     "UnansweredCalls",
 ]
 
@@ -215,6 +219,16 @@ class RequestLimitExceeded(LimitExceeded):
     code = "request_limit_exceeded"
 
 
+class HistoryNotReplayable(RunError):
+    """The service keeps a history with the definition of a tool that changed under its name since.
+
+    The definition cannot be taken back there, and the history is not silently begun anew. Runs that keep
+    their history themselves leave such a definition out of the request.
+    """
+
+    code = "history_not_replayable"
+
+
 class InvalidOutput(RunError):
     """The answer is not JSON or does not fit the output type; `text` is the answer."""
 
@@ -310,6 +324,12 @@ class ProgramsUnsupported(RequestRejected):
     """The model or deployment does not run programs; `programs="local"` works with all that call tools."""
 
     code = "programs_unsupported"
+
+
+class ToolSearchUnsupported(RequestRejected):
+    """The client, model or deployment has no tool search; all tools are not sent instead."""
+
+    code = "tool_search_unsupported"
 
 
 class RateLimited(EndpointError):

@@ -16,6 +16,8 @@ from ptc.limits import Spent
 from ptc.providers.failures import is_lost_chain, is_misplaced_field
 from ptc.reading import speaks_of_programs
 from ptc.recording import RunRecords
+from ptc.replaying import Replay
+from ptc.rounds import Rounds
 from ptc.settings import Settings, base_body
 from ptc.steps import Steps
 from ptc.toolbox import Step
@@ -35,6 +37,8 @@ class Exchange:
         *,
         steps: Steps,
         exposure: LiveExposure,
+        replay: Replay,
+        rounds: Rounds,
         spent: Spent,
         records: RunRecords,
         emit: Emit | None,
@@ -45,6 +49,8 @@ class Exchange:
         self._conversation = conversation
         self._steps = steps
         self._exposure = exposure
+        self._replay = replay
+        self._rounds = rounds
         self._spent = spent
         self._records = records
         self._asker = Asker(settings.endpoint, settings.retry, settings.request_timeout, emit)
@@ -67,6 +73,8 @@ class Exchange:
                 events[0].response_id, self._settings.poll_interval
             )
             events = await self._received(step, response)
+        self._rounds.received(response, events, step)
+        self._steps.answered()
         response_id = response.get("id")
         self.response_id = response_id if isinstance(response_id, str) else None
         return events
@@ -110,7 +118,9 @@ class Exchange:
 
     async def _ask_with_fallbacks(self, step: Step) -> JsonObject:
         for _ in range(3):
-            body = self._steps.add_to({**self._base, **self._conversation.request()}, step)
+            encode = self._replay.encode(step)
+            body = self._steps.add_to({**self._base, **self._conversation.request(encode)}, step)
+            self._rounds.add_to(body)
             try:
                 return await self._ask(step, body)
             except ProgramsUnsupported as error:

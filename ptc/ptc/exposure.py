@@ -117,6 +117,11 @@ class LiveExposure:
         return self._entries
 
     @property
+    def has_open_programs(self) -> bool:
+        """Whether hosted programs are open now."""
+        return bool(self._open_programs())
+
+    @property
     def still_callable(self) -> tuple[Entry, ...]:
         """Removed while a program was open that could call them: they stay on the wire, and are denied."""
         if not self._open_programs():

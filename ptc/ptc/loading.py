@@ -1,10 +1,32 @@
-"""Which deferred tools the model has loaded by tool search: read from the history alone (rule 18)."""
+"""Which deferred tools the model has loaded: read from the history alone (rule 18).
+
+The history keeps each loading with the definition that was loaded. An old definition explains the calls that
+were made by it; only one that is today's lets new calls through, and a program has what was loaded before it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from ptc_tools.call import JsonObject, JsonValue
+from ptc.deferral import Deferral
+from ptc.definitions import Key, members, same_definition
+from ptc.searching import LOAD, still_loaded
+from ptc_tools import strict_json
+from ptc_tools.call import Call, JsonObject, Program
+from ptc_tools.errors import InvalidJson
+
+_RECORDS = ("tool_search_output", "additional_tools")
+_Load: TypeAlias = "tuple[str, JsonObject]"
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """One loading of one tool: `at` is the position of the item in the history."""
+
+    at: int
+    definition: JsonObject
 
 
 class LoadedTools:
@@ -12,26 +34,99 @@ class LoadedTools:
 
     def __init__(self, history: Sequence[JsonObject]) -> None:
         self._history = history
-        self._read = 0
-        self._names: set[tuple[str | None, str]] = set()
-
-    def __call__(self, namespace: str | None, name: str) -> bool:
-        for item in self._history[self._read :]:
-            if item.get("type") in ("tool_search_output", "additional_tools"):
-                self._add(item.get("tools"), None)
-        self._read = len(self._history)
-        return (namespace, name) in self._names
+        self.read_again()
 
     def read_again(self) -> None:
-        """The history was cut: what is left is read from its beginning; what was loaded stays loaded."""
+        """The history was cut: what is left is read from its beginning."""
         self._read = 0
+        self._loadings: dict[Key, list[Loading]] = {}
+        self._programs: dict[str, int] = {}
+        self._load_calls: set[str] = set()
+        self._by_pair: dict[str, JsonObject] = {}
+        self._loads = 0
 
-    def _add(self, tools: JsonValue, namespace: str | None) -> None:
-        for tool in tools if isinstance(tools, list) else []:
-            if not isinstance(tool, dict):
-                continue
-            name = tool.get("name")
-            if tool.get("type") == "namespace" and isinstance(name, str):
-                self._add(tool.get("tools"), name)
-            elif isinstance(name, str):
-                self._names.add((namespace, name))
+    def __call__(self, namespace: str | None, name: str) -> bool:
+        """Whether the history has a loading of this tool at all, whatever it said."""
+        self._catch_up()
+        return (namespace, name) in self._loadings
+
+    def refusal(self, call: Call, deferral: Deferral | None) -> str | None:
+        """Why a call of a tool that waits for a search cannot be made yet, or None."""
+        key = call.namespace, call.name
+        if deferral is None:  # the application brought its own search, and knows what it gave
+            return None if self(*key) else _not_loaded(call, "tool search")
+        if deferral.by == "pair":
+            return _not_loaded(call, "search_tools, then load it") if deferral.waits(key) else None
+        self._catch_up()
+        loadings = self._loadings.get(key)
+        if not loadings:
+            return _not_loaded(call, "tool search")
+        today = deferral.definition(key)
+        current = [one.at for one in loadings if today is not None and same_definition(one.definition, today)]
+        if not current:
+            return f"{call.qualified_name} has changed since it was loaded: find it with tool search again"
+        if isinstance(call.caller, Program):
+            start = self._programs.get(call.caller.caller_id)
+            if start is not None and min(current) > start:
+                return (
+                    f"{call.qualified_name} was loaded after this program had started: it is for later ones"
+                )
+        return None
+
+    def by_pair(self, deferral: Deferral) -> frozenset[Key]:
+        """The tools that `load` has loaded and that are still as they were."""
+        self._catch_up()
+        named = {".".join(filter(None, key)): key for key in deferral.waiting} if self._by_pair else {}
+        return frozenset(
+            key
+            for name, record in self._by_pair.items()
+            if (key := named.get(name)) is not None and still_loaded(record, deferral.waiting[key])
+        )
+
+    @property
+    def pair_has_loaded(self) -> int:
+        """Rises whenever `load` has loaded something."""
+        self._catch_up()
+        return self._loads
+
+    def loadings(self) -> Iterable[tuple[Key, Loading]]:
+        """All of them, also those whose definition is not today's."""
+        self._catch_up()
+        return [(key, one) for key, several in self._loadings.items() for one in several]
+
+    def program_start(self, call_id: str) -> int | None:
+        """The position of a program in the history."""
+        self._catch_up()
+        return self._programs.get(call_id)
+
+    def _catch_up(self) -> None:
+        for at in range(self._read, len(self._history)):
+            item = self._history[at]
+            kind, call_id = item.get("type"), item.get("call_id")
+            if kind in _RECORDS:
+                for key, definition in members(item.get("tools")):
+                    self._loadings.setdefault(key, []).append(Loading(at, definition))
+            elif kind == "program" and isinstance(call_id, str):
+                self._programs[call_id] = at
+            elif kind == "function_call" and isinstance(call_id, str):
+                if item.get("name") == LOAD and item.get("namespace") is None:
+                    self._load_calls.add(call_id)
+            elif kind == "function_call_output" and call_id in self._load_calls:
+                self._by_pair.update(_load_records(item.get("output")))
+                self._loads += 1
+        self._read = len(self._history)
+
+
+def _load_records(output: object) -> Iterable[_Load]:
+    try:
+        told = strict_json.loads(output) if isinstance(output, str) else None
+    except InvalidJson:
+        return
+    records = told.get("loaded") if isinstance(told, dict) else None
+    for record in records if isinstance(records, list) else []:
+        if isinstance(record, dict) and isinstance(record.get("name"), str):
+            yield str(record["name"]), record
+
+
+def _not_loaded(call: Call, how: str) -> str:
+    return f"{call.qualified_name} is not loaded yet: find it with {how} first"

@@ -44,6 +44,7 @@ from ptc.events import (
 from ptc.exchange import Exchange
 from ptc.exposure import LiveExposure
 from ptc.limits import Spent
+from ptc.loading import LoadedTools
 from ptc.pausing import (
     check_contracts,
     entries_of,
@@ -57,8 +58,10 @@ from ptc.pausing import (
 )
 from ptc.progress import CallFinished, CallStarted, RunEvent, RunFinished, RunStarted
 from ptc.recording import RunRecords
+from ptc.replaying import Replay
 from ptc.reporting import RunReporter
 from ptc.result import RunResult
+from ptc.rounds import Rounds
 from ptc.settings import Settings, includes
 from ptc.start import Start
 from ptc.state import RunState
@@ -88,11 +91,11 @@ class Run:
         if state is not None:
             programs = cast("ProgramsMode | None", state.programs)
         self._exposure = LiveExposure(
-            settings.entries if state is None else entries_of(state, settings.entries),
+            settings.entries if state is None else entries_of(state, settings.known),
             programs=programs,
             open_programs=lambda: self._conversation.open_programs,
             functions=settings.functions,
-            retired=() if state is None else retired_of(state, settings.entries),
+            retired=() if state is None else retired_of(state, settings.known),
         )
         acting = start.acting
         self._context = RunContext(
@@ -111,14 +114,18 @@ class Run:
         self._spent = Spent()
         self._records = RunRecords(settings, self._reporter, self._context, self._spent)
         self._resources = AsyncExitStack()
-        self._steps = Steps(settings, self._exposure, self._resources, start.journals, durable)
+        self._loaded = LoadedTools(self._conversation.history)
+        self._rounds = Rounds(settings.max_output_tokens)
+        self._steps = Steps(
+            settings, self._exposure, acting, self._loaded, self._resources, start.journals, durable
+        )
         self._calls = Calls(
             settings,
             self._context,
             self._reporter,
             spent=self._spent,
             exposure=self._exposure,
-            history=self._conversation.history,
+            loaded=self._loaded,
             decided=start.decided(),
             durable=durable,
         )
@@ -135,6 +142,8 @@ class Run:
             self._conversation,
             steps=self._steps,
             exposure=self._exposure,
+            replay=Replay(self._conversation, self._loaded),
+            rounds=self._rounds,
             spent=self._spent,
             records=self._records,
             emit=emit,
@@ -216,7 +225,7 @@ class Run:
         open_programs = self._conversation.open_programs
         for program in open_programs:
             self._context.programs.open(program)
-        step = await self._steps.again(removed_of(state, self._settings.entries))
+        step = await self._steps.again(removed_of(state, self._settings.known))
         check_contracts(state, step)
         known = (*state.history, *state.answers.values())
         restore_ledger(self._calls.ledger, known, step, self._reporter.calls)
@@ -236,7 +245,7 @@ class Run:
                 self._settings.compact,
                 self._conversation,
                 request=self._spent.requests + 1,
-                loaded=self._calls.loaded,
+                loaded=self._loaded,
                 records=self._records,
                 durable=self._durable,
             )
@@ -248,16 +257,17 @@ class Run:
             ending = await self._act(step, events, open_before)
             if ending is not None:
                 return ending
-            if self._limit is None:
+            if self._limit is None and not self._rounds.searching:
                 self._steps.relax_choice(self._reporter.ran)
 
     def _check_limits(self) -> None:
-        exceeded = self._spent.exceeded(self._settings.limits)
+        exceeded = self._spent.exceeded(self._settings.limits) or self._rounds.exceeded()
         if exceeded is None:
             return
         limit, message = exceeded
         if self._settings.limits.final_answer and self._limit is None:
             self._limit = limit
+            self._rounds.end()
             self._steps.forbid_calls()
             return
         kind = RequestLimitExceeded if limit == "max_requests" else LimitExceeded
@@ -294,6 +304,7 @@ class Run:
     async def _run_batch(
         self, step: Step, pending: Sequence[PendingCall], open_before: tuple[str, ...]
     ) -> Ending | None:
+        pending = step.meant(pending)
         result = self._answers.given_before(pending)
         if result is None:
             result = await self._calls.run(step, pending, self._steps.choice, open_before)

@@ -21,10 +21,12 @@ from ptc.durable import Durable
 from ptc.errors import ConfigurationError
 from ptc.limits import Limits
 from ptc.past import Past
+from ptc.providers.endpoint import Endpoint
 from ptc.providers.openai_client import endpoint_of
 from ptc.result import RunResult
 from ptc.retry import RetryPolicy
 from ptc.run import Run
+from ptc.searching import Search, SearchSettings, check_client, check_entries
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
 from ptc.start import GivenTools, RunOptions, Start, new_start, recovered_start, resumed_start
 from ptc.state import RunState
@@ -59,7 +61,13 @@ class Runner:
     fields of every request, such as `reasoning`. `compact`: cuts the history between requests, where no call
     and no program is open. `middleware` goes around every call whatever its caller,
     the first outermost. `store` keeps each step of each run, so that `recover` goes on with one whose
-    process ended. Raises ConfigurationError, RegistrationError.
+    process ended.
+
+    `tools` also takes sources: toolsets, registries, and uses of them (`ptc.use(records).defer("analyze")`);
+    they are read before each request. `search`: how the model finds deferred tools, `lexical` or `hybrid`
+    (here), `server` (the service searches), or an index of your own; `search_limit` is how many tools one
+    search gives. `max_output_tokens` bounds each answer, all its rounds of search included; search needs it.
+    Raises ConfigurationError, RegistrationError, ToolSearchUnsupported.
     """
 
     def __init__(
@@ -96,6 +104,9 @@ class Runner:
         retry: RetryPolicy | None = None,
         compact: Compact | None = None,
         store: RunStore | None = None,
+        search: Search | None = None,
+        search_limit: int = 5,
+        max_output_tokens: int | None = None,
     ) -> None:
         if not isinstance(model, str) or not model:
             raise ConfigurationError("model= is the name of a model or of an Azure deployment")
@@ -118,7 +129,7 @@ class Runner:
             principal=principal, labels=labels, tenant=tenant, credentials=credentials
         )
         self._settings = Settings(
-            endpoint=endpoint_of(client),
+            endpoint=_endpoint(client, search),
             model=model,
             entries=given.entries,
             functions=given.functions,
@@ -144,8 +155,14 @@ class Runner:
             request=check_request_fields(request or {}),
             compact=compact,
             store=store,
+            sources=given.sources,
+            local_tools=given.local_tools,
+            search=SearchSettings.of(
+                search, limit=search_limit, max_output_tokens=max_output_tokens, programs=programs
+            ),
+            max_output_tokens=max_output_tokens,
         )
-        _check_tools(self._settings)
+        _check_tools(self._settings, given)
 
     @overload
     async def run(
@@ -317,14 +334,24 @@ def _limits(limits: Limits | None, max_requests: int | None, max_concurrent_call
     return chosen
 
 
-def _check_tools(settings: Settings) -> None:
+def _endpoint(client: object, search: Search | None) -> Endpoint:
+    check_client(client, search)
+    return endpoint_of(client)
+
+
+def _check_tools(settings: Settings, given: GivenTools) -> None:
     """Names, collisions and callers, found at construction instead of in the first run."""
+    if settings.search is None and given.deferring is not None:
+        raise ConfigurationError(
+            f'tools of {given.deferring!r} are deferred, and nothing searches for them: set search="lexical"'
+        )
+    check_entries(settings.known, settings.search, settings.programs)
     local = settings.programs == "local"
     step = build_step(
-        sendable_to_local(settings.entries) if local else settings.entries,
+        sendable_to_local(settings.known) if local else settings.known,
         programs=None if local else ("hosted" if settings.programs == "auto" else settings.programs),
         namespaces=settings.namespaces,
         errors_in_schema=settings.errors_in_schema,
     )
-    if not local:
+    if not local and (settings.sources is None or settings.sources.static):
         settings.tool_choice.check(step)

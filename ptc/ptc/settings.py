@@ -12,6 +12,7 @@ from ptc.errors import ConfigurationError
 from ptc.limits import Limits
 from ptc.providers.endpoint import Endpoint
 from ptc.retry import RetryPolicy
+from ptc.searching import SearchSettings
 from ptc.store.protocol import RunStore
 from ptc.structured import OutputFormat
 from ptc.toolbox import Entry
@@ -19,6 +20,8 @@ from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.middleware import Middleware
 from ptc_tools.policy import Approver, Policy
 from ptc_tools.record import Recorder
+from ptc_tools.sources import Sources
+from ptc_tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from ptc_sandbox import Sandbox
@@ -76,6 +79,15 @@ class Settings:
     request: Mapping[str, JsonValue]
     compact: Compact | None
     store: RunStore | None = None
+    sources: Sources | None = None
+    local_tools: tuple[AnyTool, ...] = ()
+    search: SearchSettings | None = None
+    max_output_tokens: int | None = None
+
+    @property
+    def known(self) -> tuple[Entry, ...]:
+        """All that is here, and needs no registry to be found again."""
+        return (*self.entries, *self.local_tools)
 
 
 def check_request_fields(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -23,6 +23,10 @@ from ptc.state import RunState
 from ptc.structured import OutputFormat
 from ptc.toolbox import Entry, ToolLike, as_entry, is_programs_tool
 from ptc_tools.call import JsonObject
+from ptc_tools.registry import Registry, RegistryToolset
+from ptc_tools.sources import Sources
+from ptc_tools.tool import AnyTool
+from ptc_tools.toolset import Toolset, Use, use
 
 
 class RunOptions(ActingOptions, total=False):
@@ -76,13 +80,33 @@ class GivenTools:
     entries: tuple[Entry, ...]
     functions: Mapping[object, Entry]
     programs_tool: bool
+    uses: tuple[Use, ...] = ()
+
+    @property
+    def sources(self) -> Sources | None:
+        """What is read at each step, if there is any. Raises InvalidSource, DuplicateTool."""
+        return Sources(self.uses) if self.uses else None
+
+    @property
+    def deferring(self) -> str | None:
+        """The name of a source of which tools are deferred, if there is one."""
+        return next((one.source.name for one in self.uses if one.defers_all or one.deferred), None)
+
+    @property
+    def local_tools(self) -> tuple[AnyTool, ...]:
+        """The tools of toolsets, which are the same at each step."""
+        return tuple(tool for one in self.uses for tool in one.tools)
 
     @classmethod
     def of(cls, tools: Iterable[ToolLike]) -> GivenTools:
+        uses: list[Use] = []
         entries: list[Entry] = []
         functions: dict[object, Entry] = {}
         programs_tool = False
         for given in tools:
+            if isinstance(given, (Use, Toolset, Registry, RegistryToolset)):
+                uses.append(given if isinstance(given, Use) else use(given))
+                continue
             entry = as_entry(given)
             if is_programs_tool(entry):
                 programs_tool = True
@@ -90,7 +114,7 @@ class GivenTools:
             if entry is not given and callable(given):
                 functions[given] = entry
             entries.append(entry)
-        return cls(tuple(entries), functions, programs_tool)
+        return cls(tuple(entries), functions, programs_tool, tuple(uses))
 
 
 def new_start(
@@ -191,6 +215,10 @@ def _with_own(
 def _with_tools(settings: Settings, tools: Iterable[ToolLike]) -> Settings:
     """With the tools that the run had added, where they are not the runner's own."""
     given = GivenTools.of(tools)
+    if given.uses:
+        raise ConfigurationError(
+            "a run that goes on has its runner's sources; tools= takes the single tools that it had added"
+        )
     known = {id(entry) for entry in settings.entries}
     new = tuple(entry for entry in given.entries if id(entry) not in known)
     if not new:

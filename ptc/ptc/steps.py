@@ -10,9 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from ptc.acting import Acting
 from ptc.choice import ToolChoice
+from ptc.definitions import Key
 from ptc.exposure import LiveExposure
+from ptc.loading import LoadedTools
+from ptc.offering import Offer, Offering
 from ptc.resuming import ResumingSandbox
+from ptc.searching import StepSearch
 from ptc.settings import Settings
 from ptc.toolbox import Entry, ProgramsMode, Step, build_step, entry_name
 from ptc_tools.call import JsonObject
@@ -29,6 +34,8 @@ class Steps:
         self,
         settings: Settings,
         exposure: LiveExposure,
+        acting: Acting,
+        loaded: LoadedTools,
         resources: AsyncExitStack,
         journals: Mapping[str, JsonObject],
         durable: Durable | None = None,
@@ -36,34 +43,53 @@ class Steps:
         self._durable = durable
         self._settings = settings
         self._exposure = exposure
+        self._offering = Offering(settings, exposure, acting)
+        self._loaded = loaded
         self._resources = resources
         self._journals = journals
         self._sandbox: Sandbox | None = settings.sandbox
         self._resuming: Sandbox | None = None  # one for all steps: a journal is used once
         self._key: object = None
         self._checked = False
+        self._read = False
+        self._last = False
         self.entries: tuple[Entry, ...] = ()
         self.current: Step | None = None
         self.choice = settings.tool_choice
+        # What a choice names is sent from the start, in all requests of the run: a call must not lose its tool.
+        self.eager = settings.tool_choice.names
         resources.callback(exposure.close)  # a context that somebody kept is outside the run then
 
     async def next(self) -> Step:
-        """The snapshot for the next request. Raises ConfigurationError, DuplicateTool."""
-        exposure = self._exposure
-        key = (exposure.version, tuple(map(id, exposure.still_callable)), self._programs)
+        """The snapshot for the next request. The sources are read once for each, and for the last one not.
+
+        Raises CatalogError, ConfigurationError, DuplicateTool.
+        """
+        offering = self._offering
+        known = self._read or (self._last and offering.current is not None)
+        offer = offering.without_reading() if known else await offering.read()
+        self._read = True
+        loads = self._loaded.pair_has_loaded if self._programs == "local" else 0
+        key = (offer.version, tuple(map(id, offering.still_callable)), self._programs, loads)
         if self.current is not None and key == self._key:
             return self.current
-        self.current = await self._build(exposure.entries)
+        self.current = await self._build(offer, offer.entries)
         if not self._checked:
             self.choice.check(self.current)
         self._checked, self._key = True, key
         return self.current
 
+    def answered(self) -> None:
+        """The request has its response: the sources are read again for the next one."""
+        self._read = False
+
     async def again(self, removed: Sequence[Entry]) -> Step:
-        """The snapshot of a batch that waited, with what was removed since. No request is sent with it."""
+        """The snapshot of a batch that waited, with what was removed since. No request is sent with it, and no
+        source is read."""
         names = {entry_name(entry) for entry in removed}
-        kept = [entry for entry in self._exposure.entries if entry_name(entry) not in names]
-        self.current = await self._build((*kept, *removed))
+        offer = self._offering.without_reading()
+        kept = [entry for entry in offer.entries if entry_name(entry) not in names]
+        self.current = await self._build(offer, (*kept, *removed))
         self._checked, self._key = True, None
         return self.current
 
@@ -72,7 +98,7 @@ class Steps:
         removed = self._exposure.programs == "hosted" and not self._exposure.hosted_tool
         return None if removed else self._exposure.programs
 
-    async def _build(self, entries: tuple[Entry, ...]) -> Step:
+    async def _build(self, offer: Offer, entries: tuple[Entry, ...]) -> Step:
         exposure, programs = self._exposure, self._programs
         if programs == "local" and self._sandbox is None:
             from ptc_sandbox import Sandbox
@@ -87,11 +113,25 @@ class Steps:
             programs=programs,
             sandbox=self._resuming,
             # A waiting call may need what was removed while a program was open: then it is there already.
-            still_callable=[entry for entry in exposure.still_callable if entry_name(entry) not in names],
-            namespaces=self._settings.namespaces,
+            still_callable=[
+                entry for entry in self._offering.still_callable if entry_name(entry) not in names
+            ],
+            namespaces={**offer.namespaces, **(self._settings.namespaces or {})},
             errors_in_schema=self._settings.errors_in_schema,
             hosted_tool_removed=programs is None and exposure.programs == "hosted",
+            search=self._search(offer, entries),
         )
+
+    def _search(self, offer: Offer, entries: Sequence[Entry]) -> StepSearch | None:
+        if self._settings.search is None:
+            return None
+        keys: dict[str, Key] = {}
+        for entry in entries:
+            key = entry_name(entry)
+            if key in offer.deferred:
+                keys[".".join(filter(None, key))] = key
+        waiting = {key for name, key in keys.items() if name not in self.eager and key[1] not in self.eager}
+        return StepSearch(self._settings.search, frozenset(waiting), self._loaded.by_pair)
 
     async def fall_back_to_local(self) -> Step:
         """Programs run here from now on; only before anything has run."""
@@ -123,3 +163,4 @@ class Steps:
     def forbid_calls(self) -> None:
         """For the last request after a limit."""
         self.choice = ToolChoice(mode="none")
+        self._last = True

@@ -6,12 +6,16 @@ the entries that a run holds (tools, client tools, hosted definitions) and says 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
+from ptc.deferral import Deferral
+from ptc.definitions import Definitions, key_of
 from ptc.errors import ConfigurationError
+from ptc.events import PendingCall
 from ptc.handlers import ClientTool
+from ptc.searching import SEARCH, StepSearch
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.catalog import Catalog
 from ptc_tools.contract import Contract
@@ -20,10 +24,15 @@ from ptc_tools.tool import AnyTool, Tool, tool
 
 if TYPE_CHECKING:
     from ptc_sandbox import Sandbox
+    from ptc_tools.toolset import Source as ToolSource
+    from ptc_tools.toolset import Use
 
 ProgramsMode: TypeAlias = Literal["hosted", "local"]
 Entry: TypeAlias = "AnyTool | ClientTool | JsonObject"
-ToolLike: TypeAlias = "AnyTool | ClientTool | Mapping[str, JsonValue] | Callable[..., object]"
+ToolLike: TypeAlias = (
+    "AnyTool | ClientTool | Mapping[str, JsonValue] | Callable[..., object] | Use | ToolSource"
+)
+"""What a runner takes in `tools=`: single tools, and sources of tools."""
 
 HOSTED_PROGRAMS: Final = "programmatic_tool_calling"
 _ANSWERED_HERE: Final = frozenset({"function", "custom", "namespace"})
@@ -103,6 +112,31 @@ class Step:
     wire: tuple[JsonObject, ...]
     programs: ProgramsMode | None
     code_tool: str | None = None
+    deferral: Deferral | None = None
+
+    def meant(self, pending: Sequence[PendingCall]) -> Sequence[PendingCall]:
+        """The calls by our names: what was searched for, and has no namespace, is called with its name as one."""
+        if all(one.call.namespace is None for one in pending):
+            return pending
+        return [
+            replace(one, call=replace(one.call, namespace=None)) if self._named_twice(one) else one
+            for one in pending
+        ]
+
+    def _named_twice(self, pending: PendingCall) -> bool:
+        namespace, name = pending.call.namespace, pending.call.name
+        return (
+            pending.kind == "function_call"
+            and namespace == name
+            and self.functions.resolve(namespace, name) is None
+            and self.functions.resolve(None, name) is not None
+        )
+
+    def waits(self, tool: AnyTool) -> bool:
+        """Whether a tool can be called only after a search has loaded it."""
+        if self.deferral is None:
+            return tool.contract.defer_loading
+        return key_of(tool) in self.deferral.waiting
 
     def resolve(self, kind: str, namespace: str | None, name: str) -> AnyTool | None:
         """The tool that answers a call of this item type, or None: a name means nothing without its kind."""
@@ -137,13 +171,14 @@ def build_step(
     namespaces: Mapping[str, str] | None = None,
     errors_in_schema: bool = True,
     hosted_tool_removed: bool = False,
+    search: StepSearch | None = None,
 ) -> Step:
     """The snapshot of these entries.
 
     `still_callable`: entries that were removed while a hosted program is open: they stay on the wire, and
     calls to them are denied (wire.md, rule 11). `hosted_tool_removed`: a running tool took the programs tool
-    away, so that tools for programs alone are out of reach for now, and are not sent. Raises
-    ConfigurationError, DuplicateTool, InvalidSchema.
+    away, so that tools for programs alone are out of reach for now, and are not sent. `search`: which tools
+    wait for a search, and who searches. Raises ConfigurationError, DuplicateTool, InvalidSchema.
     """
     entries = list(entries)
     tools = [entry for entry in entries if isinstance(entry, Tool)]
@@ -151,39 +186,34 @@ def build_step(
     hosted = [entry for entry in entries if isinstance(entry, dict) and not is_programs_tool(entry)]
     if not hosted_tool_removed:
         _check_programs(entries, programs)
+    definitions = Definitions(programs, namespaces, errors_in_schema)
+    deferral = None if search is None else search.deferral(tools, definitions)
+    own: list[AnyTool] = []
     code_tool: AnyTool | None = None
     if programs == "local":
-        if sandbox is None:
-            raise ConfigurationError('programs="local" needs a sandbox')
-        from ptc_sandbox.codeact import code_tool as make_code_tool
-
-        code_tool = make_code_tool(
-            sandbox,
-            [t for t in tools if "programmatic" in t.contract.allowed_callers],
-            only_direct=[
-                t.contract.qualified_name for t in tools if "programmatic" not in t.contract.allowed_callers
-            ],
-        )
-    functions = Catalog([*tools, *([code_tool] if code_tool is not None else [])], namespaces=namespaces)
+        code_tool = _code_tool(sandbox, tools, deferral)
+        own.append(code_tool)
+    if deferral is not None and deferral.by == "pair":
+        own += deferral.own
+    elif deferral is not None and deferral.query_tool is not None:
+        clients.append(deferral.query_tool)
+    functions = Catalog([*tools, *own], namespaces=namespaces)
     if programs == "hosted":
         for function in functions:
             function.contract.check_for_service()
-    sent = [*functions, *(entry for entry in still_callable if isinstance(entry, Tool))]
+    sent = [entry for entry in functions if deferral is None or deferral.sent_from_start(key_of(entry))]
+    sent += [entry for entry in still_callable if isinstance(entry, Tool)]
     if programs == "local" or hosted_tool_removed:  # a service refuses them without its programs tool
         sent = [entry for entry in sent if not program_only(entry)]
         hosted = [entry for entry in hosted if not program_only(entry)]
-    wire = Catalog(sent, namespaces=namespaces).wire(errors_in_schema)
-    if programs == "local":
-        wire = [_without(definition, ("allowed_callers", "output_schema")) for definition in wire]
-    elif programs is None:
-        # Nobody but the model calls, who needs no object around a result that is none (wire.md, rule 5).
-        wrapped = {(t.contract.namespace, t.contract.name) for t in functions if t.contract.wraps_result}
-        wire = [_without(definition, ("output_schema",), only=wrapped) for definition in wire]
+    wire = definitions.wire(sent, deferred=() if deferral is None else deferral.waiting)
     wire += [client.definition for client in clients if not (hosted_tool_removed and program_only(client))]
     wire += [entry for entry in [*hosted, *still_callable] if isinstance(entry, dict)]
     wire += [entry.definition for entry in still_callable if isinstance(entry, ClientTool)]
     if programs == "hosted":
         wire.append({"type": HOSTED_PROGRAMS})
+    if deferral is not None and deferral.by == "server":
+        wire.append({"type": SEARCH})
     return Step(
         functions=functions,
         handlers=_handlers(clients),
@@ -191,6 +221,25 @@ def build_step(
         wire=tuple(wire),
         programs=programs,
         code_tool=None if code_tool is None else code_tool.contract.name,
+        deferral=deferral,
+    )
+
+
+def _code_tool(sandbox: Sandbox | None, tools: Sequence[AnyTool], deferral: Deferral | None) -> AnyTool:
+    """What runs programs here. It tells of no tool that waits for a search; one that was loaded it has."""
+    if sandbox is None:
+        raise ConfigurationError('programs="local" needs a sandbox')
+    from ptc_sandbox.codeact import code_tool
+
+    told = [tool for tool in tools if deferral is None or key_of(tool) not in deferral.waiting]
+    for_programs = [tool for tool in told if "programmatic" in tool.contract.allowed_callers]
+    loaded = [] if deferral is None else [deferral.waiting[key] for key in deferral.loaded_in_order]
+    return code_tool(
+        sandbox,
+        for_programs,
+        only_direct=[tool.contract.qualified_name for tool in told if tool not in for_programs],
+        loaded=[tool for tool in loaded if "programmatic" in tool.contract.allowed_callers],
+        searchable=deferral is not None,
     )
 
 
@@ -213,23 +262,6 @@ def _check_programs(entries: Sequence[Entry], programs: ProgramsMode | None) -> 
             f'only programs may call {", ".join(only)}, and this runner runs none: set programs="hosted" or '
             '"local", or add "direct" to allowed_callers'
         )
-
-
-def _without(
-    definition: JsonObject,
-    fields: Sequence[str],
-    *,
-    only: Collection[tuple[str | None, str]] | None = None,
-    namespace: str | None = None,
-) -> JsonObject:
-    """A service is told nothing that means something only in programs that it does not run."""
-    name = str(definition.get("name"))
-    if definition.get("type") == "namespace":
-        inner = cast("list[JsonObject]", definition["tools"])
-        return {**definition, "tools": [_without(each, fields, only=only, namespace=name) for each in inner]}
-    if only is not None and (namespace, name) not in only:
-        return definition
-    return {key: value for key, value in definition.items() if key not in fields}
 
 
 def _wire_name(definition: JsonObject) -> str:

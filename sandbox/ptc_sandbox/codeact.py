@@ -36,12 +36,20 @@ typing, operator, uuid, hashlib, base64, copy, time, asyncio.
 - Nothing is kept between programs."""
 
 
-def instructions(catalog: Catalog, *, budget: int = 24_000, only_direct: Iterable[str] = ()) -> str:
+def instructions(
+    catalog: Catalog, *, budget: int = 24_000, only_direct: Iterable[str] = (), searchable: bool = False
+) -> str:
     """What the model reads about the code tool: the rules, then a typed stub for each tool of `catalog`.
 
     `only_direct` names tools that it has and that are not for programs: a program finds no such name.
+    `searchable`: more tools can be loaded before a program starts.
     """
     rules = _INSTRUCTIONS
+    if searchable:
+        rules += (
+            "\n- There are more tools than are described here: search and load them before you run a program, which"
+            " cannot. What was loaded is there under the name in its signature."
+        )
     if names := ", ".join(only_direct):
         rules += (
             f"\n- Not in programs, where these names do not exist; call them yourself, directly: {names}."
@@ -49,7 +57,8 @@ def instructions(catalog: Catalog, *, budget: int = 24_000, only_direct: Iterabl
     stubs = render_stubs(
         ((name, tool.contract) for name, tool in catalog.program_names.items()), budget=budget
     )
-    return f"{rules}\n\nTools:\n\n{stubs}" if stubs else f"{rules}\n\nThere are no tools."
+    none = "No tool is there but those that you load." if searchable else "There are no tools."
+    return f"{rules}\n\nTools:\n\n{stubs}" if stubs else f"{rules}\n\n{none}"
 
 
 def code_tool(
@@ -59,14 +68,21 @@ def code_tool(
     name: str = PROGRAM_TOOL,
     budget: int = 24_000,
     only_direct: Iterable[str] = (),
+    loaded: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
+    searchable: bool = False,
 ) -> AnyTool:
-    """The tool `name(code)` that runs a program with `tools` in `sandbox`. `only_direct`: see `instructions`.
+    """The tool `name(code)` that runs a program with `tools` in `sandbox`.
+
+    `loaded`: tools that programs have as well, and that the model was told of elsewhere: the description stays
+    as it is when one is loaded. `only_direct`, `searchable`: see `instructions`.
 
     The program's calls take the path that called the code tool, as calls of a program whose `caller_id` is
     that call's id. The tool succeeds however the program ended: its result says how (`describe`).
     """
     catalog = programmatic_catalog(tools)
-    text = instructions(catalog, budget=budget, only_direct=only_direct)
+    text = instructions(catalog, budget=budget, only_direct=only_direct, searchable=searchable)
+    if loaded := list(loaded):
+        catalog = programmatic_catalog([*catalog, *loaded])
     return _code_tool(sandbox.run, catalog, name, text, sandbox.limits.wall_seconds)
 
 

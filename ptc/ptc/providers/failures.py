@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ptc.errors import (
@@ -23,6 +23,7 @@ from ptc.errors import (
     RequestRejected,
     ResponseCut,
     ServerFailed,
+    ToolSearchUnsupported,
 )
 from ptc_tools.call import JsonValue
 
@@ -38,16 +39,29 @@ _BEFORE_SENDING = frozenset(
 )
 """Failures of a transport, by class name, that happen before a byte of the request is sent."""
 
-_TYPE = r"['\"`]?programmatic[_ ]tool[_ ]calling['\"`]?"
+_PROGRAMS = r"['\"`]?programmatic[_ ]tool[_ ]calling['\"`]?"
+_SEARCH = r"['\"`]?tool[_ ]search['\"`]?"
 _FIELD = re.compile(r"unknown parameter: ['\"`]?tools\[(?P<index>\d+)\]\.(allowed_callers|output_schema)\b")
-_NOT_KNOWN = (
-    re.compile(rf"{_TYPE}( tool| type)* (is|are) (not|un)[ -]?(supported|available|enabled|allowed|known)"),
-    re.compile(rf"(invalid|unknown|unsupported|unrecognized) (hosted )?(tool )?(type|value|tool):? {_TYPE}"),
-    re.compile(rf"(does not|doesn't|cannot|can't) (support|use|run) (the )?(hosted )?(tool )?{_TYPE}"),
-    re.compile(rf"{_TYPE} is not (one of|a valid|a known)"),
-    _FIELD,
-)
+_DEFERRED = re.compile(r"unknown parameter: ['\"`]?tools\[\d+\](\.tools\[\d+\])?\.defer_loading\b")
+
+
+def _not_known(tool: str) -> tuple[re.Pattern[str], ...]:
+    """How services say that they do not know a tool of this type."""
+    return (
+        re.compile(
+            rf"{tool}( tool| type)* (is|are) (not|un)[ -]?(supported|available|enabled|allowed|known)"
+        ),
+        re.compile(
+            rf"(invalid|unknown|unsupported|unrecognized) (hosted )?(tool )?(type|value|tool):? {tool}"
+        ),
+        re.compile(rf"(does not|doesn't|cannot|can't) (support|use|run) (the )?(hosted )?(tool )?{tool}"),
+        re.compile(rf"{tool} is not (one of|a valid|a known)"),
+    )
+
+
+_NO_PROGRAMS = (*_not_known(_PROGRAMS), _FIELD)
 """Refusals of the tool's type itself, or of fields that every service with programs has on functions."""
+_NO_SEARCH = (*_not_known(_SEARCH), _DEFERRED)
 
 _WITH_CALLERS = frozenset(
     {"function", "custom", "namespace", "mcp", "code_interpreter", "shell", "apply_patch"}
@@ -112,6 +126,13 @@ def of_status(status: int, body: Mapping[str, object], *, retry_after: float | N
             f'sandbox here, programs="auto", or a model that supports programmatic tool calling; {said}',
             **common,
         )
+    if status in (400, 422) and is_about_search(body):
+        return ToolSearchUnsupported(
+            "this model or deployment has no tool search, and its deferred tools are not sent instead; use a "
+            'model that has it, programs="local" (whose search needs nothing of the service), or fewer tools '
+            f"without search=; {said}",
+            **common,
+        )
     return RequestRejected(f"the service refused the request (HTTP {status}); {said}", **common)
 
 
@@ -121,8 +142,17 @@ def is_about_programs(body: Mapping[str, object]) -> bool:
     A refusal that only speaks of programs (a tool that cannot have callers, a tool that is missing) is about
     the request, and stays one.
     """
+    return _matches(body, _NO_PROGRAMS)
+
+
+def is_about_search(body: Mapping[str, object]) -> bool:
+    """Whether a refusal says that tool search, or a field that comes with it, is not known there."""
+    return _matches(body, _NO_SEARCH)
+
+
+def _matches(body: Mapping[str, object], patterns: Iterable[re.Pattern[str]]) -> bool:
     text = " ".join(str(body.get("message") or "").lower().split())
-    return any(pattern.search(text) for pattern in _NOT_KNOWN)
+    return any(pattern.search(text) for pattern in patterns)
 
 
 def is_misplaced_field(error: EndpointError, tools: JsonValue) -> bool:

@@ -1,0 +1,107 @@
+"""What a run is offered at each step: its own list of tools, and what its sources offer when they are read.
+
+A read is whole or an error, and holds until the next one. It filters by policy, for this run's principal and
+labels, and keeps nothing of another run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from ptc.acting import Acting
+from ptc.definitions import Key, key_of
+from ptc.exposure import LiveExposure
+from ptc.settings import Settings
+from ptc.toolbox import Entry, callers_of, entry_name
+from ptc_tools.sources import Sources, StepCatalog
+from ptc_tools.tool import AnyTool, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One read. `deferred`: keys of the tools that wait for a search; `version` is equal for equal offers."""
+
+    entries: tuple[Entry, ...]
+    deferred: frozenset[Key]
+    namespaces: Mapping[str, str]
+    version: Hashable
+    catalog: StepCatalog | None = None
+
+
+class Offering:
+    """The offers of one run, in order. `current` is the last one."""
+
+    def __init__(self, settings: Settings, exposure: LiveExposure, acting: Acting) -> None:
+        self._settings = settings
+        self._exposure = exposure
+        self._acting = acting
+        self._own: tuple[int, Sources] | None = None
+        self._gone: tuple[AnyTool, ...] = ()
+        self.current: Offer | None = None
+
+    async def read(self) -> Offer:
+        """Reads the sources. Raises CatalogError: then no request is to be made."""
+        catalog: StepCatalog | None = None
+        if self._settings.sources is not None:
+            acting = self._acting
+            catalog = await self._settings.sources.read(
+                acting.labels, policy=self._settings.policy, principal=acting.principal
+            )
+        return self._made(catalog)
+
+    def without_reading(self) -> Offer:
+        """The run's own list as it is now, with what the last read gave: for a request that reads none."""
+        return self._made(None if self.current is None else self.current.catalog)
+
+    @property
+    def still_callable(self) -> tuple[Entry, ...]:
+        """What an open program could call and neither the run nor a source offers any more (rule 11)."""
+        return (*self._exposure.still_callable, *self._gone)
+
+    def _made(self, catalog: StepCatalog | None) -> Offer:
+        own = self._permitted()
+        deferred = {
+            key_of(entry) for entry in own if isinstance(entry, Tool) and entry.contract.defer_loading
+        }
+        offered: tuple[AnyTool, ...] = ()
+        if catalog is not None:
+            offered = tuple(catalog.catalog)
+            deferred |= {key_of(tool) for tool in offered if tool.contract.qualified_name in catalog.deferred}
+        offer = Offer(
+            (*own, *offered),
+            frozenset(deferred),
+            {} if catalog is None else catalog.catalog.namespaces,
+            (self._exposure.version, tuple(map(id, own)), None if catalog is None else catalog.fingerprint),
+            catalog,
+        )
+        self._keep_what_programs_call(offer)
+        self.current = offer
+        return offer
+
+    def _permitted(self) -> tuple[Entry, ...]:
+        """The run's own list, without the tools that its policy does not show it."""
+        entries = self._exposure.entries
+        policy = self._settings.policy
+        if getattr(policy, "permits", None) is None:
+            return entries
+        if self._own is None or self._own[0] != self._exposure.version:
+            tools = [entry for entry in entries if isinstance(entry, Tool)]
+            self._own = self._exposure.version, Sources(tools)
+        acting = self._acting
+        shown = self._own[1].fixed(acting.labels, policy=policy, principal=acting.principal).catalog
+        return tuple(entry for entry in entries if not isinstance(entry, Tool) or entry in shown)
+
+    def _keep_what_programs_call(self, offer: Offer) -> None:
+        before = self.current
+        if before is None or before.catalog is offer.catalog or not self._exposure.has_open_programs:
+            self._gone = self._gone if self._exposure.has_open_programs else ()
+            return
+        there = {entry_name(entry) for entry in offer.entries}
+        self._gone = tuple(
+            tool
+            for tool in (*self._gone, *(entry for entry in before.entries if isinstance(entry, Tool)))
+            if key_of(tool) not in there
+            and key_of(tool) not in before.deferred
+            and "programmatic" in (callers_of(tool) or ())
+        )
