@@ -1,7 +1,7 @@
 """Lets the application cut a run's history between requests, and finds the cut again when the run is recovered.
 
 It asks only where no call and no program is open and where the history is ours (wire.md, rule 10). It never
-cuts anything itself.
+cuts anything itself, and puts back the searches that loaded tools: what the model may call stays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import inspect
 
 from ptc.conversation import Conversation
 from ptc.durable import Durable
+from ptc.history import with_search_records
 from ptc.loading import LoadedTools
 from ptc.recording import RunRecords
 from ptc.settings import Compact
@@ -35,7 +36,7 @@ async def compact_history(
     if durable is not None and request in durable.past.sent:
         return  # it was asked then, and changed nothing
     made = compact(tuple(conversation.history))
-    items = await made if inspect.isawaitable(made) else made
+    items = with_search_records(conversation.history, await made if inspect.isawaitable(made) else made)
     if list(items) == conversation.history:
         return
     before = len(conversation.history)

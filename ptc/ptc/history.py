@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptc.items import call_key, is_client_call, is_output, item_type
+from ptc_tools import strict_json
 from ptc_tools.call import JsonObject
+from ptc_tools.errors import InvalidJson
 
 
 def units(items: Sequence[JsonObject]) -> list[tuple[int, ...]]:
     """The positions of each unit, units in the order of their first item."""
     groups = _Groups(len(items))
     _join_owners(items, groups)
+    _join_searches(items, groups)
     _join_turns(items, groups)
     return groups.all()
 
@@ -50,7 +53,8 @@ def orphans(items: Sequence[JsonObject]) -> list[str]:
 def trim(items: Sequence[JsonObject], *, keep: int) -> list[JsonObject]:
     """The history without its oldest whole units, until at most `keep` items stay where that is possible.
 
-    Instructions (system and developer messages), the last user message and what is open always stay.
+    Instructions (system and developer messages), the last user message, what is open, and the searches that
+    loaded tools always stay: without their record the model could call nothing of what it has loaded.
     """
     items = list(items)
     excess = len(items) - keep
@@ -65,8 +69,54 @@ def trim(items: Sequence[JsonObject], *, keep: int) -> list[JsonObject]:
     return [item for index, item in enumerate(items) if index not in dropped]
 
 
+def with_search_records(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[JsonObject]:
+    """A shortened history with the units of `before` that loaded tools and that it lacks.
+
+    They come before all but the instructions at its beginning, in their order.
+    """
+    kept = {id(item) for item in after}
+    lost: list[JsonObject] = []
+    for unit in units(before):
+        members = [before[index] for index in unit]
+        if any(map(_loads, members)) and not any(_is_kept(item, kept, after) for item in members):
+            lost += members
+    start = next(
+        (i for i, item in enumerate(after) if item.get("role") not in ("system", "developer")), len(after)
+    )
+    return [*after[:start], *lost, *after[start:]] if lost else list(after)
+
+
+def _is_kept(item: JsonObject, kept: set[int], after: Sequence[JsonObject]) -> bool:
+    return id(item) in kept or item in after
+
+
+def _loads(item: JsonObject) -> bool:
+    return bool(item_type(item) == "tool_search_output" and item.get("tools")) or bool(load_records(item))
+
+
+def load_records(item: JsonObject) -> list[JsonObject]:
+    """What an output of `load` says of each tool (`ptc.searching`); empty for any other item."""
+    output = item.get("output")
+    if item_type(item) != "function_call_output" or not isinstance(output, str):
+        return []
+    if not output.startswith('{"loaded":'):
+        return []
+    try:
+        told = strict_json.loads(output)
+    except InvalidJson:
+        return []
+    records = told.get("loaded") if isinstance(told, dict) else None
+    return [
+        record
+        for record in (records if isinstance(records, list) else [])
+        if isinstance(record, dict) and isinstance(record.get("name"), str)
+    ]
+
+
 def _stays(item: JsonObject) -> bool:
-    return item.get("role") in ("system", "developer") or item_type(item) == "additional_tools"
+    if item.get("role") in ("system", "developer") or item_type(item) == "additional_tools":
+        return True
+    return _loads(item)
 
 
 def _is_open(unit: Sequence[JsonObject]) -> bool:
@@ -114,6 +164,19 @@ def _join_owners(items: Sequence[JsonObject], groups: _Groups) -> None:
         if key is not None and not kind.startswith("program"):
             # Any two items that share a call id: client calls and hosted ones whose output is an item.
             groups.join(place.setdefault(f"call {key}", index), index)
+
+
+def _join_searches(items: Sequence[JsonObject], groups: _Groups) -> None:
+    """A search of the service's own has no call id: its output is the next one."""
+    asked: int | None = None
+    for index, item in enumerate(items):
+        if call_key(item) is not None or not _owner_is_server(item):
+            continue
+        if item_type(item) == "tool_search_call":
+            asked = index
+        elif item_type(item) == "tool_search_output" and asked is not None:
+            groups.join(asked, index)
+            asked = None
 
 
 def _join_turns(items: Sequence[JsonObject], groups: _Groups) -> None:

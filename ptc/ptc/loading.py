@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from ptc.deferral import Deferral
 from ptc.definitions import Key, members, same_definition
+from ptc.history import load_records
 from ptc.searching import LOAD, still_loaded
-from ptc_tools import strict_json
 from ptc_tools.call import Call, JsonObject, Program
-from ptc_tools.errors import InvalidJson
 
 _RECORDS = ("tool_search_output", "additional_tools")
-_Load: TypeAlias = "tuple[str, JsonObject]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +109,9 @@ class LoadedTools:
                 if item.get("name") == LOAD and item.get("namespace") is None:
                     self._load_calls.add(call_id)
             elif kind == "function_call_output" and call_id in self._load_calls:
-                self._by_pair.update(_load_records(item.get("output")))
+                self._by_pair.update((str(record["name"]), record) for record in load_records(item))
                 self._loads += 1
         self._read = len(self._history)
-
-
-def _load_records(output: object) -> Iterable[_Load]:
-    try:
-        told = strict_json.loads(output) if isinstance(output, str) else None
-    except InvalidJson:
-        return
-    records = told.get("loaded") if isinstance(told, dict) else None
-    for record in records if isinstance(records, list) else []:
-        if isinstance(record, dict) and isinstance(record.get("name"), str):
-            yield str(record["name"]), record
 
 
 def _not_loaded(call: Call, how: str) -> str:

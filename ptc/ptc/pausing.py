@@ -73,6 +73,7 @@ def state_of(
         choice=steps.choice.to_json(),
         retired=tuple(_names(retired)),
         removed=tuple(_names(removed)),
+        eager=tuple(sorted(steps.eager)),
         added=exposure.entries,
         kept=(*retired, *removed),
     )

@@ -37,7 +37,11 @@ class RunRecords:
     async def started(self, step: Step, items: Sequence[JsonObject], labels: Mapping[str, str]) -> None:
         if self._silent:
             return
-        tools = (*step.functions, *step.handlers)
+        tools = [
+            tool
+            for tool in (*step.functions, *step.handlers)
+            if step.deferral is None or not step.waits(tool)
+        ]
         data: JsonObject = {
             "model": self._settings.model,
             "programs": self._settings.programs,

@@ -119,6 +119,8 @@ class Run:
         self._steps = Steps(
             settings, self._exposure, acting, self._loaded, self._resources, start.journals, durable
         )
+        if state is not None:
+            self._steps.eager |= set(state.eager)
         self._calls = Calls(
             settings,
             self._context,

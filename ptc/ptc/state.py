@@ -37,7 +37,8 @@ class RunState:
     `journals`: of local programs that wait, by call id. `contracts`: of the tools whose calls wait, as JSON.
     `calls` and `programs_so_far`: reports of what the run had done, for its result. `offered`: names of the
     tools that the run offers, `retired`: of those that it does not, and an open program could call, and
-    `removed`: of those that a waiting call needs. `choice`: what `tool_choice` was at the pause. `added` and
+    `removed`: of those that a waiting call needs. `choice`: what `tool_choice` was at the pause, and `eager`
+    the tools that it had named, which are sent whether a search has loaded them or not. `added` and
     `kept` keep the tools themselves for a resumption in this process; they do not travel.
     """
 
@@ -62,6 +63,7 @@ class RunState:
     choice: JsonObject | None = None
     retired: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    eager: tuple[str, ...] = ()
     added: tuple[Entry, ...] = field(default=(), compare=False)
     kept: tuple[Entry, ...] = field(default=(), compare=False)
 
@@ -111,12 +113,13 @@ class RunState:
             "choice": self.choice,
             "retired": list(self.retired),
             "removed": list(self.removed),
+            "eager": list(self.eager),
         }
 
     @classmethod
     def _from_json(cls, state: dict[str, Any]) -> RunState:
         # The seal fits, so this was written by `_to_json` of this version.
-        lists = ("history", "pending", "offered", "calls", "programs_so_far", "retired", "removed")
+        lists = ("history", "pending", "offered", "calls", "programs_so_far", "retired", "removed", "eager")
         fields: dict[str, Any] = {
             name: tuple(value) if name in lists else value for name, value in state.items()
         }

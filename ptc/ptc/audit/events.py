@@ -119,7 +119,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         "a run begins, before its first request",
         ("model", "metadata", "deployment or model name"),
         ("programs", "metadata", "hosted, local or null"),
-        ("tools", "metadata", "qualified names the run may use"),
+        ("tools", "metadata", "qualified names the run may use; not of those that wait for a search"),
         ("input", "request", "what the user said"),
         ("labels", "metadata", "the application's words about the run"),
     ),
