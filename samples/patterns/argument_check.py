@@ -7,14 +7,11 @@ the business. The middleware refuses with a message that the model can act on, a
 from inside programs go through it as well.
 """
 
-import asyncio
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import ptc
+from shared import show
 
-SCRIPT = Path(__file__).with_name("scripts.py")
 LIMIT_CENTS = 10_000
 
 
@@ -37,19 +34,5 @@ async def limit_refunds(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outco
     return await next(invocation)
 
 
-async def main() -> None:
-    async with ptc.connect(script=f"{SCRIPT}:argument_check") as service:
-        runner = ptc.Runner(
-            client=service.client, model=service.model, tools=[refund], middleware=[limit_refunds]
-        )
-        result = await runner.run("Refund order A-1.")
-    for report in result.calls:
-        print(f"request {report.request}: {report.call.arguments} -> {report.outcome.status}")
-    print(result.output_text)
-
-
 if __name__ == "__main__":
-    try:
-        asyncio.run(main())
-    except ptc.PtcError as error:
-        sys.exit(f"{error.code}: {error.message}")
+    show("argument_check", "Refund order A-1.", tools=[refund], middleware=[limit_refunds])

@@ -6,13 +6,8 @@ The choice goes to the service and is enforced here as well: any other call is a
 does not run. After the first request the choice is automatic again, so that the model can answer.
 """
 
-import asyncio
-import sys
-from pathlib import Path
-
 import ptc
-
-SCRIPT = Path(__file__).with_name("scripts.py")
+from shared import show
 
 
 @ptc.tool
@@ -27,22 +22,10 @@ async def open_ticket(subject: str) -> str:
     return "T-8"
 
 
-async def main() -> None:
-    async with ptc.connect(script=f"{SCRIPT}:forced_first_call") as service:
-        runner = ptc.Runner(
-            client=service.client,
-            model=service.model,
-            tools=[look_up_policy, open_ticket],
-            tool_choice={"mode": "required", "required_function_name": "look_up_policy"},
-        )
-        result = await runner.run("Can I bring it back after three weeks?")
-    for report in result.calls:
-        print(f"request {report.request}: {report.call.name} -> {report.outcome.status}")
-    print(result.output_text)
-
-
 if __name__ == "__main__":
-    try:
-        asyncio.run(main())
-    except ptc.PtcError as error:
-        sys.exit(f"{error.code}: {error.message}")
+    show(
+        "forced_first_call",
+        "Can I bring it back after three weeks?",
+        tools=[look_up_policy, open_ticket],
+        tool_choice={"mode": "required", "required_function_name": "look_up_policy"},
+    )

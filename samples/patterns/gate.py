@@ -6,14 +6,9 @@ A model that has not read a ticket cannot close it, because until then the tool 
 the run. Reading adds it; writing takes it away again. Calls of a batch that is running are not affected.
 """
 
-import asyncio
-import sys
-import warnings
-from pathlib import Path
-
 import ptc
+from shared import show
 
-SCRIPT = Path(__file__).with_name("scripts.py")
 TICKETS = {"T-7": "open"}
 
 
@@ -33,18 +28,5 @@ async def read_ticket(ticket_id: str, context: ptc.ToolContext) -> str:
     return f"{ticket_id} is {status}"
 
 
-async def main() -> None:
-    warnings.simplefilter("ignore", ptc.ExperimentalWarning)
-    async with ptc.connect(script=f"{SCRIPT}:gate") as service:
-        runner = ptc.Runner(client=service.client, model=service.model, tools=[read_ticket])
-        result = await runner.run("Close ticket T-7.")
-    for report in result.calls:
-        print(f"request {report.request}: {report.call.name} -> {report.outcome.status}")
-    print(result.output_text)
-
-
 if __name__ == "__main__":
-    try:
-        asyncio.run(main())
-    except ptc.PtcError as error:
-        sys.exit(f"{error.code}: {error.message}")
+    show("gate", "Close ticket T-7.", tools=[read_ticket])

@@ -6,16 +6,11 @@ A hundred tool definitions in every request cost tokens and attention. Here the 
 what that adds is offered from the next request of the same run on, and the next run starts anew.
 """
 
-import asyncio
-import sys
-import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ptc
-
-SCRIPT = Path(__file__).with_name("scripts.py")
+from shared import show
 
 
 @dataclass
@@ -46,18 +41,5 @@ async def load_tools(topic: str, context: ptc.ToolContext) -> list[str]:
     return [tool.contract.name for tool in TOPICS[topic]]
 
 
-async def main() -> None:
-    warnings.simplefilter("ignore", ptc.ExperimentalWarning)
-    async with ptc.connect(script=f"{SCRIPT}:loader_tool") as service:
-        runner = ptc.Runner(client=service.client, model=service.model, tools=[load_tools])
-        result = await runner.run("What will the weather be in Oslo?")
-    for report in result.calls:
-        print(f"request {report.request}: {report.call.name}({report.call.arguments})")
-    print(result.output_text)
-
-
 if __name__ == "__main__":
-    try:
-        asyncio.run(main())
-    except ptc.PtcError as error:
-        sys.exit(f"{error.code}: {error.message}")
+    show("loader_tool", "What will the weather be in Oslo?", tools=[load_tools])

@@ -47,7 +47,7 @@ def test_the_script_of_the_page_on_the_peer_is_one() -> None:
 def test_every_link_between_our_pages_leads_somewhere() -> None:
     """A page that was renamed must not be missed by its readers."""
     root = DOCS.parent
-    pages = [*root.glob("*.md"), *DOCS.glob("*.md"), *root.glob("samples/*.md")]
+    pages = [*root.glob("*.md"), *DOCS.rglob("*.md"), *root.glob("samples/*.md")]
     links = [
         (page.relative_to(root), link)
         for page in pages
