@@ -129,10 +129,12 @@ if TYPE_CHECKING:
         SourceRemoved,
         SourceUnreadable,
         ToolCallError,
+        UnknownKey,
         VersionMismatch,
         VisibilityFailed,
     )
     from ptc_tools.experimental import ExperimentalWarning
+    from ptc_tools.export import Export
     from ptc_tools.extension import Extension, Manifest, Offer, offers
     from ptc_tools.fingerprint import toolset_fingerprint
     from ptc_tools.invoke import Invoker
@@ -154,21 +156,54 @@ if TYPE_CHECKING:
     )
     from ptc_tools.policy import Approver, GrantRegistered, Policy, RequireAuthority
     from ptc_tools.provenance import Provenance, Source, Traced, flatten, join, summarise
+    from ptc_tools.publication import (
+        Confirmation,
+        FieldInfo,
+        Paging,
+        Publication,
+        ServerData,
+    )
     from ptc_tools.record import Recorder
     from ptc_tools.registry import (
         Registries,
         Registry,
-        RegistryClient,
+        RegistryToolset,
+        register_executor,
         register_registry,
         unregister_registry,
     )
+    from ptc_tools.registry_protocol import (
+        CallResult,
+        RegistryClient,
+        ResolvedCall,
+        ResolvedToolset,
+        ServerItem,
+        ToolsetInfo,
+    )
     from ptc_tools.returns import EmptyResult, PartialResult, Unavailable
     from ptc_tools.secret import Secret
-    from ptc_tools.sources import Sources, StepCatalog, Visibility
+    from ptc_tools.sources import (
+        LocalRegistry,
+        RegistryTools,
+        SourceCatalog,
+        Sources,
+        StepCatalog,
+        Visibility,
+    )
     from ptc_tools.tool import AnyTool, Tool, define_tool, tool
     from ptc_tools.toolset import Toolset, Use, use
 
 _HOME = {
+    "ptc_tools.export": ("Export",),
+    "ptc_tools.registry_protocol": (
+        "CallResult",
+        "RegistryClient",
+        "ResolvedCall",
+        "ResolvedToolset",
+        "ServerItem",
+        "ToolsetInfo",
+    ),
+    "ptc_tools.publication": ("Confirmation", "FieldInfo", "Paging", "Publication", "ServerData"),
     "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "Happened", "PauseForApproval"),
     "ptc.audit": ("AuditLog",),
     "ptc.choice": ("ToolChoice",),
@@ -283,6 +318,7 @@ _HOME = {
         "SourceRemoved",
         "SourceUnreadable",
         "ToolCallError",
+        "UnknownKey",
         "VersionMismatch",
         "VisibilityFailed",
     ),
@@ -316,11 +352,19 @@ _HOME = {
     "ptc_tools.registry": (
         "Registries",
         "Registry",
-        "RegistryClient",
+        "RegistryToolset",
+        "register_executor",
         "register_registry",
         "unregister_registry",
     ),
-    "ptc_tools.sources": ("Sources", "StepCatalog", "Visibility"),
+    "ptc_tools.sources": (
+        "LocalRegistry",
+        "RegistryTools",
+        "SourceCatalog",
+        "Sources",
+        "StepCatalog",
+        "Visibility",
+    ),
     "ptc_tools.toolset": ("Toolset", "Use", "use"),
     "ptc_tools.returns": ("EmptyResult", "PartialResult", "Unavailable"),
     "ptc_tools.secret": ("Secret",),
@@ -344,6 +388,7 @@ __all__ = [
     "CallNotAdmitted",
     "CallRefused",
     "CallReport",
+    "CallResult",
     "CallStarted",
     "Cancelled",
     "Catalog",
@@ -355,6 +400,7 @@ __all__ = [
     "ConfigurationError",
     "Confinement",
     "ConfinementUnavailable",
+    "Confirmation",
     "Contract",
     "ContractChanged",
     "Conversation",
@@ -375,9 +421,11 @@ __all__ = [
     "Engine",
     "EngineUnavailable",
     "ExperimentalWarning",
+    "Export",
     "Extension",
     "FailRun",
     "Failure",
+    "FieldInfo",
     "Finding",
     "Finished",
     "GrantRegistered",
@@ -404,6 +452,7 @@ __all__ = [
     "LimitExceeded",
     "Limits",
     "LocalProtocolError",
+    "LocalRegistry",
     "Lock",
     "LockError",
     "Manifest",
@@ -412,6 +461,7 @@ __all__ = [
     "Next",
     "Offer",
     "Outcome",
+    "Paging",
     "Partial",
     "PartialResult",
     "PauseForApproval",
@@ -427,6 +477,7 @@ __all__ = [
     "Provenance",
     "ProviderConfig",
     "PtcError",
+    "Publication",
     "RateLimited",
     "Reason",
     "ReasoningDelta",
@@ -440,6 +491,8 @@ __all__ = [
     "Registry",
     "RegistryClient",
     "RegistryOverloaded",
+    "RegistryTools",
+    "RegistryToolset",
     "RegistryUnknown",
     "RemoteProtocolError",
     "ReplayDiverged",
@@ -449,6 +502,8 @@ __all__ = [
     "RequestSent",
     "RequestUncertain",
     "RequireAuthority",
+    "ResolvedCall",
+    "ResolvedToolset",
     "ResponseCut",
     "ResponseFailed",
     "ResponseIncomplete",
@@ -478,9 +533,12 @@ __all__ = [
     "SearchRange",
     "Secret",
     "Sensitive",
+    "ServerData",
     "ServerFailed",
+    "ServerItem",
     "Service",
     "Source",
+    "SourceCatalog",
     "SourceMissing",
     "SourceRemoved",
     "SourceUnreadable",
@@ -503,12 +561,14 @@ __all__ = [
     "ToolContext",
     "ToolSearchUnsupported",
     "Toolset",
+    "ToolsetInfo",
     "Traced",
     "TransportError",
     "UnansweredCalls",
     "Unavailable",
     "Uncertain",
     "UncertainCall",
+    "UnknownKey",
     "Usage",
     "Use",
     "VersionMismatch",
@@ -529,6 +589,7 @@ __all__ = [
     "offers",
     "only_for",
     "openai_client",
+    "register_executor",
     "register_registry",
     "summarise",
     "tool",

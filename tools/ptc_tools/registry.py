@@ -7,13 +7,13 @@ run. A registry owns what its tools are. Here is what both sides agree on, and n
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
-from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidDeferral, InvalidSource, RegistrationError, RegistryUnknown
 from ptc_tools.names import check_namespace
+from ptc_tools.registry_protocol import Executor, RegistryClient, ServerDataHandler
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,47 +62,21 @@ class RegistryToolset:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsetInfo:
-    """What a registry lists of a toolset."""
-
-    name: str
-    version: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedToolset:
-    """A toolset as it is registered now, and the token of that registration.
-
-    `tools` are publications in JSON, see `ptc_tools.publication`. The token is new with every registration:
-    a call that was made for one is never given to another, whatever their schemas.
-    """
-
-    name: str
-    token: str
-    tools: Sequence[JsonObject]
-    version: str | None = None
-    description: str | None = None
-
-
-class RegistryClient(Protocol):
-    """How a consumer reaches a registry. Its methods are called from one event loop, and many runs at once."""
-
-    async def list_toolsets(self) -> Sequence[ToolsetInfo]:
-        """All that are registered now."""
-
-    async def resolve_toolset(self, name: str) -> ResolvedToolset | None:
-        """The toolset as it is registered now, in one read; None if there is none of this name."""
-
-
 class Registries:
-    """Which client reaches which registry. One table serves a process; tests may have their own."""
+    """Which client reaches which registry, and who runs agents' calls here.
+
+    One table serves a process (`register_registry`); a test may have its own.
+    """
 
     def __init__(self, clients: Mapping[str, RegistryClient] | None = None) -> None:
         self._clients: dict[str, RegistryClient] = dict(clients or {})
+        self._handlers: dict[str, ServerDataHandler] = {}
+        self._executors: dict[str, Executor] = {}
         self._lock = threading.Lock()
 
-    def register(self, name: str, client: RegistryClient) -> None:
+    def register(
+        self, name: str, client: RegistryClient, *, on_server_data: ServerDataHandler | None = None
+    ) -> None:
         """See `register_registry`."""
         check_namespace(name)
         with self._lock:
@@ -110,11 +84,20 @@ class Registries:
                 raise InvalidSource(
                     f"another client is registered for registry {name!r}: unregister_registry({name!r}) first"
                 )
+            if on_server_data is not None:
+                self._handlers[name] = on_server_data
 
     def unregister(self, name: str) -> None:
         """Forgets the client of this name; nothing if there is none."""
         with self._lock:
             self._clients.pop(name, None)
+            self._handlers.pop(name, None)
+
+    def register_executor(self, name: str, executor: Executor) -> None:
+        """See `register_executor`."""
+        with self._lock:
+            if self._executors.setdefault(name, executor) is not executor:
+                raise InvalidSource(f"another executor is registered as {name!r}")
 
     def client(self, name: str) -> RegistryClient:
         """The client of this name. Raises RegistryUnknown."""
@@ -125,19 +108,40 @@ class Registries:
             )
         return client
 
+    def handler(self, name: str) -> ServerDataHandler | None:
+        """Who takes the server data of this registry's tools; None if nobody does."""
+        return self._handlers.get(name)
+
+    def executor(self, name: str) -> Executor | None:
+        """Who runs the calls of agents that name this executor; None if nobody does."""
+        return self._executors.get(name)
+
 
 REGISTRIES = Registries()
 """The table of this process."""
 
 
-def register_registry(name: str, client: RegistryClient) -> None:
+def register_registry(
+    name: str, client: RegistryClient, *, on_server_data: ServerDataHandler | None = None
+) -> None:
     """Says how this process reaches the registry that sources call `name`. Once, before the runs that use it.
 
-    Connecting is the client's matter; this does no I/O. Raises InvalidSource if the name has another client.
+    Connecting is the client's matter; this does no I/O. `on_server_data` takes what tools give beside their
+    results, each a `ServerItem`, before the call ends; without it such data is dropped. Raises InvalidSource
+    if the name has another client.
     """
-    REGISTRIES.register(name, client)
+    REGISTRIES.register(name, client, on_server_data=on_server_data)
 
 
 def unregister_registry(name: str) -> None:
     """Takes back `register_registry`. Runs that go on fail at their next step."""
     REGISTRIES.unregister(name)
+
+
+def register_executor(name: str, executor: Executor) -> None:
+    """Says who runs, in this process, the calls of agents that a registry declares for this executor.
+
+    `executor(configuration, arguments, context)` gives the result; see `ptc.agent_executor` for a runner.
+    A call that was accepted keeps its executor and configuration, whatever the registry says later.
+    """
+    REGISTRIES.register_executor(name, executor)

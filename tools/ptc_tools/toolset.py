@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from ptc_tools.contract import BY_GENERATOR, Contract
 from ptc_tools.errors import DuplicateTool, InvalidDeferral, InvalidSource, RegistrationError
@@ -18,6 +18,9 @@ from ptc_tools.mutation import Reconciliation
 from ptc_tools.names import check_namespace, program_name
 from ptc_tools.registry import Registry, RegistryToolset
 from ptc_tools.tool import AnyTool, Tool, tool
+
+if TYPE_CHECKING:
+    from ptc_tools.export import Export
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -96,6 +99,16 @@ class Toolset:
     def defer(self, *names: str) -> NoReturn:
         """Not here: what a consumer defers is no property of the toolset. Raises InvalidDeferral."""
         raise InvalidDeferral(f"deferral is the consumer's, not {self.name!r}'s: ptc.use(toolset).defer(…)")
+
+    def export(self, *, version: str) -> Export:
+        """What a provider publishes of this toolset, see `ptc_tools.export`; `version` is for its consumers.
+
+        Each tool must say what executing it from elsewhere needs: effects and an output schema, of a mutation
+        its commitment and idempotency. Raises RegistrationError, or a kind of it.
+        """
+        from ptc_tools.export import export
+
+        return export(self, version)
 
     def __repr__(self) -> str:
         return f"<Toolset {self.name} of {len(self.tools)} tools>"

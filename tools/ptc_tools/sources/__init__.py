@@ -4,7 +4,17 @@ A read gives a whole `StepCatalog`, filtered by policy, or raises a `CatalogErro
 shares nothing between runs but what cannot change.
 """
 
+from ptc_tools.sources.inprocess import LocalRegistry
 from ptc_tools.sources.reading import SourceLike, Sources, Visibility
+from ptc_tools.sources.selecting import RegistryTools, SourceCatalog
 from ptc_tools.sources.step import StepCatalog
 
-__all__ = ["SourceLike", "Sources", "StepCatalog", "Visibility"]
+__all__ = [
+    "LocalRegistry",
+    "RegistryTools",
+    "SourceCatalog",
+    "SourceLike",
+    "Sources",
+    "StepCatalog",
+    "Visibility",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from ptc_tools.admission import Admission
+from ptc_tools.admission import Admission, Origin
 from ptc_tools.call import Call
 from ptc_tools.catalog import Catalog
 from ptc_tools.errors import DuplicateIdentity, DuplicateTool
@@ -17,13 +17,23 @@ from ptc_tools.tool import AnyTool
 
 
 class Offered:
-    """A tool as one consumer is offered it. `token`: of its registration; `pages`: its partner's local name."""
+    """A tool as one consumer is offered it.
 
-    __slots__ = ("_fingerprint", "deferred", "pages", "token", "tool")
+    `token`: of its registration, and `origin` where that is; `pages`: the local name of what reads on.
+    """
+
+    __slots__ = ("_fingerprint", "deferred", "origin", "pages", "token", "tool")
 
     def __init__(
-        self, tool: AnyTool, *, deferred: bool = False, token: str | None = None, pages: str | None = None
+        self,
+        tool: AnyTool,
+        *,
+        deferred: bool = False,
+        token: str | None = None,
+        pages: str | None = None,
+        origin: Origin | None = None,
     ) -> None:
+        self.origin = origin
         self.tool = tool
         self.deferred = deferred
         self.token = token
@@ -81,7 +91,9 @@ class StepCatalog:
         if entry is None:
             return None
         partner = None if entry.pages is None else self._offered.get((entry.key[0], entry.pages))
-        return Admission(entry.tool, entry.token, None if partner is None else partner.tool)
+        if partner is None:
+            return Admission(entry.tool, entry.token, None, entry.origin)
+        return Admission(entry.tool, entry.token, partner.tool, entry.origin, partner.origin)
 
     def __len__(self) -> int:
         return len(self._offered)

@@ -1,0 +1,166 @@
+"""Asks registries for the toolsets that a step needs, each once, several at a time.
+
+A registration that is known by its token is not compiled again; what a read gives is whole or an error. A
+registry's answer is checked as what it is: words from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from ptc_tools.errors import (
+    CatalogError,
+    DuplicateIdentity,
+    SourceMissing,
+    SourceRemoved,
+    SourceUnreadable,
+    VersionMismatch,
+)
+from ptc_tools.names import PATTERN
+from ptc_tools.registry import Registries, Registry, RegistryToolset
+from ptc_tools.registry_protocol import RegistryClient, ResolvedToolset
+from ptc_tools.sources.remote import offered_tools
+from ptc_tools.sources.step import Offered
+from ptc_tools.toolset import Use
+
+AT_ONCE: Final = 8
+KEPT: Final = 512
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one use of a registry's source comes to: its tools, and what their namespaces are described by."""
+
+    offered: tuple[Offered, ...]
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A registration that was read before, and the client that it came from."""
+
+    client: RegistryClient
+    resolved: ResolvedToolset
+    offered: tuple[Offered, ...]
+
+
+class Fetcher:
+    """Reads for one consumer. What it keeps from read to read are registrations, which never change."""
+
+    def __init__(self, registries: Registries) -> None:
+        self._registries = registries
+        self._known: OrderedDict[tuple[str, str, bool], _Known] = OrderedDict()
+
+    async def fetch(self, uses: Sequence[Use]) -> list[Fetched]:
+        """One for each use, in order. Raises CatalogError kinds: the first trouble, and the rest is given up."""
+        room = asyncio.Semaphore(AT_ONCE)
+        return await _all(self._use(item, room) for item in uses)
+
+    async def _use(self, item: Use, room: asyncio.Semaphore) -> Fetched:
+        source = item.source
+        if isinstance(source, RegistryToolset):
+            return _together([await self._named(source, item.defers_all, room)])
+        assert isinstance(source, Registry)
+        return await self._whole(source, item.defers_all, room)
+
+    async def _named(self, source: RegistryToolset, deferred: bool, room: asyncio.Semaphore) -> _Known:
+        where = f"{source.registry.name}/{source.name}"
+        known = await self._resolve(source.registry.name, source.name, deferred, room)
+        if known is None:
+            raise SourceMissing(f"{where} is not in its registry, and this run needs it")
+        if source.version is not None and known.resolved.version != source.version:
+            raise VersionMismatch(
+                f"{where} is published as {known.resolved.version or 'no version'}, and this run needs {source.version}"
+            )
+        return known
+
+    async def _whole(self, source: Registry, deferred: bool, room: asyncio.Semaphore) -> Fetched:
+        client = self._registries.client(source.name)
+        async with room:
+            listed = await _answered(client.list_toolsets(), source.name)
+        names = [_checked_name(getattr(info, "name", None), source.name) for info in listed]
+        if len(set(names)) < len(names):
+            raise DuplicateIdentity(f"registry {source.name!r} lists a toolset twice")
+        found = await _all(self._resolve(source.name, name, deferred, room) for name in names)
+        whole = []
+        for name, known in zip(names, found, strict=True):
+            if known is None:
+                raise SourceRemoved(
+                    f"{source.name}/{name} was removed while the catalog was read; read it again"
+                )
+            whole.append(known)
+        return _together(whole)
+
+    async def _resolve(
+        self, registry: str, name: str, deferred: bool, room: asyncio.Semaphore
+    ) -> _Known | None:
+        client = self._registries.client(registry)
+        key = (registry, name, deferred)
+        before = self._known.get(key)
+        if before is not None and before.client is not client:
+            before = None
+        async with room:
+            asked = client.resolve_toolset(name, known=None if before is None else before.resolved.token)
+            resolved = await _answered(asked, f"{registry}/{name}")
+        if resolved is None:
+            self._known.pop(key, None)
+            return None
+        _check_resolved(resolved, registry, name)
+        if before is not None and before.resolved.token == resolved.token:
+            return before
+        offered = offered_tools(registry, resolved, client, self._registries, deferred=deferred)
+        known = self._known[key] = _Known(client, resolved, offered)
+        self._known.move_to_end(key)
+        while len(self._known) > KEPT:
+            self._known.popitem(last=False)
+        return known
+
+
+def _together(known: Iterable[_Known]) -> Fetched:
+    offered: list[Offered] = []
+    descriptions: dict[str, str] = {}
+    for each in known:
+        offered += each.offered
+        if each.resolved.description:
+            descriptions[each.resolved.name] = each.resolved.description
+    return Fetched(tuple(offered), descriptions)
+
+
+async def _answered(asked: Coroutine[Any, Any, T], where: str) -> T:
+    """What a client answers; whatever it raises means that there is no catalog."""
+    try:
+        return await asked
+    except CatalogError:
+        raise
+    except Exception as error:
+        raise SourceUnreadable(f"{where} could not be read: {type(error).__name__}: {error}") from error
+
+
+async def _all(steps: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All of them, or the first trouble as it is: not in a group, which would hide its kind."""
+    tasks = [asyncio.ensure_future(step) for step in steps]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _checked_name(name: object, registry: str) -> str:
+    if not isinstance(name, str) or not PATTERN.fullmatch(name):
+        raise SourceUnreadable(f"registry {registry!r} lists a toolset whose name is none")
+    return name
+
+
+def _check_resolved(resolved: object, registry: str, name: str) -> None:
+    where = f"{registry}/{name}"
+    if not isinstance(resolved, ResolvedToolset):
+        raise SourceUnreadable(f"{where}: the client gave {type(resolved).__name__}, not a ResolvedToolset")
+    if resolved.name != name or not isinstance(resolved.token, str) or not resolved.token:
+        raise SourceUnreadable(f"{where}: the registry answered with another toolset, or without a token")
