@@ -33,9 +33,10 @@ from ptc_tools.written import TYPED_FORMATS
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
-class Tool(Generic[P, R]):
+class Tool(Generic[P, R_co]):
     """A registered tool. Call it like the function it was made from; `run` is for the invoker and tests.
 
     `check_arguments` and `check_result` are compiled validators of the contract's schemas. `designer` maps
@@ -63,7 +64,7 @@ class Tool(Generic[P, R]):
     def __init__(
         self,
         contract: Contract,
-        function: Callable[P, R],
+        function: Callable[P, R_co],
         *,
         parameters: Parameters | None = None,
         codec: Codec = PLAIN,
@@ -110,7 +111,7 @@ class Tool(Generic[P, R]):
             else SchemaValidator(contract.output_schema, f"{what}: output_schema")
         )
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function itself: no checks, no record. For the application's own code and its tests."""
         if self._designed:
             return self.function(*args, **{**self._designed, **kwargs})  # type: ignore[arg-type]
@@ -119,7 +120,7 @@ class Tool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Tool {self.contract.qualified_name}>"
 
-    def configure(self, **values: object) -> Tool[P, R]:
+    def configure(self, **values: object) -> Tool[P, R_co]:
         """A tool with these designer values set; this one is unchanged.
 
         Raises `RegistrationError` for a name that is no designer parameter, or a value of another type.
