@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from ptc.errors import ConfigurationError, ResponseCut
 from ptc.providers.bodies import decode_body, encode_body
@@ -19,9 +20,6 @@ from ptc.providers.endpoint import Endpoint
 from ptc.providers.failures import as_endpoint_error
 from ptc.providers.sse import SseDecoder
 from ptc_tools.call import JsonObject
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
 
 _HEADERS = {"Content-Type": "application/json"}
 
@@ -31,9 +29,9 @@ def endpoint_of(client: object) -> Endpoint:
     if isinstance(client, Endpoint):
         return client
     if callable(getattr(client, "post", None)) and callable(getattr(client, "with_options", None)):
-        if inspect.iscoroutinefunction(cast("AsyncOpenAI", client).post):
-            return AsyncClientEndpoint(cast("AsyncOpenAI", client))
-        return SyncClientEndpoint(cast("OpenAI", client))
+        if inspect.iscoroutinefunction(client.post):  # type: ignore[attr-defined]
+            return AsyncClientEndpoint(client)
+        return SyncClientEndpoint(client)
     if callable(getattr(getattr(client, "responses", None), "create", None)):
         return LookalikeEndpoint(client)
     raise ConfigurationError(
@@ -42,10 +40,10 @@ def endpoint_of(client: object) -> Endpoint:
     )
 
 
-class AsyncClientEndpoint:
-    """An `AsyncOpenAI` (or `AsyncAzureOpenAI`), used with `max_retries=0`; it stays the application's."""
+class _ClientEndpoint(ABC):
+    """A client of the SDK, used with `max_retries=0`; it stays the application's. Its kinds differ in waiting."""
 
-    def __init__(self, client: AsyncOpenAI) -> None:
+    def __init__(self, client: Any) -> None:
         from httpx2 import Response  # the SDK's own transport; here so that `import ptc` stays light
 
         self._client = client.with_options(max_retries=0)
@@ -53,112 +51,92 @@ class AsyncClientEndpoint:
 
     async def create(self, body: JsonObject, *, timeout: float | None = None) -> JsonObject:
         return await self._whole(
-            lambda: self._client.post(
-                "/responses",
-                cast_to=self._response_type,
-                content=encode_body(body),
-                options=_options(timeout),
-            )
+            self._client.post, "/responses", content=encode_body(body), options=_options(timeout)
         )
 
-    async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
-        from openai import AsyncStream
+    async def retrieve(self, response_id: str) -> JsonObject:
+        return await self._whole(self._client.get, _path(response_id), options=_options(None))
 
+    async def cancel(self, response_id: str) -> JsonObject:
+        return await self._whole(self._client.post, f"{_path(response_id)}/cancel", options=_options(None))
+
+    async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
         with _translated(streaming=True):
-            response: Any = await self._client.post(
+            response = await self._send(
+                self._client.post,
                 "/responses",
                 cast_to=self._response_type,
                 content=encode_body(body),
                 options=_options(timeout),
                 stream=True,
-                stream_cls=AsyncStream[Any],
+                stream_cls=self._stream_type(),
             )
             try:
                 decoder = SseDecoder()
-                async for piece in response.aiter_bytes():
+                async for piece in self._pieces(response):
                     for event in decoder.feed(piece):
                         yield event
             finally:
-                await response.aclose()
+                await self._close(response)
 
-    async def retrieve(self, response_id: str) -> JsonObject:
-        return await self._whole(
-            lambda: self._client.get(_path(response_id), cast_to=self._response_type, options=_options(None))
-        )
-
-    async def cancel(self, response_id: str) -> JsonObject:
-        return await self._whole(
-            lambda: self._client.post(
-                _path(response_id) + "/cancel", cast_to=self._response_type, options=_options(None)
-            )
-        )
-
-    async def _whole(self, send: Callable[[], Any]) -> JsonObject:
+    async def _whole(self, method: Callable[..., Any], path: str, **options: Any) -> JsonObject:
         with _translated():
-            return decode_body((await send()).content)
+            response = await self._send(method, path, cast_to=self._response_type, **options)
+            return decode_body(response.content)
+
+    @abstractmethod
+    def _stream_type(self) -> object: ...
+
+    @abstractmethod
+    async def _send(self, method: Callable[..., Any], path: str, **options: Any) -> Any: ...
+
+    @abstractmethod
+    def _pieces(self, response: Any) -> AsyncIterator[bytes]: ...
+
+    @abstractmethod
+    async def _close(self, response: Any) -> None: ...
 
 
-class SyncClientEndpoint:
-    """An `OpenAI` (or `AzureOpenAI`): each request in a thread, with `max_retries=0`.
+class AsyncClientEndpoint(_ClientEndpoint):
+    """An `AsyncOpenAI` (or `AsyncAzureOpenAI`)."""
+
+    def _stream_type(self) -> object:
+        from openai import AsyncStream
+
+        return AsyncStream[Any]
+
+    async def _send(self, method: Callable[..., Any], path: str, **options: Any) -> Any:
+        return await method(path, **options)
+
+    def _pieces(self, response: Any) -> AsyncIterator[bytes]:
+        pieces: AsyncIterator[bytes] = response.aiter_bytes()
+        return pieces
+
+    async def _close(self, response: Any) -> None:
+        await response.aclose()
+
+
+class SyncClientEndpoint(_ClientEndpoint):
+    """An `OpenAI` (or `AzureOpenAI`): each request in a thread.
 
     A thread cannot be stopped: after a cancellation its request ends by the client's own timeout.
     """
 
-    def __init__(self, client: OpenAI) -> None:
-        from httpx2 import Response  # the SDK's own transport; here so that `import ptc` stays light
-
-        self._client = client.with_options(max_retries=0)
-        self._response_type = Response
-
-    async def create(self, body: JsonObject, *, timeout: float | None = None) -> JsonObject:
-        return await self._whole(
-            lambda: self._client.post(
-                "/responses",
-                cast_to=self._response_type,
-                content=encode_body(body),
-                options=_options(timeout),
-            )
-        )
-
-    async def stream(self, body: JsonObject, *, timeout: float | None = None) -> AsyncIterator[JsonObject]:
-        with _translated(streaming=True):
-            response: Any = await asyncio.to_thread(self._open_stream, body, timeout)
-            try:
-                pieces: Iterator[bytes] = response.iter_bytes()
-                decoder = SseDecoder()
-                while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-                    for event in decoder.feed(piece):
-                        yield event
-            finally:
-                response.close()
-
-    def _open_stream(self, body: JsonObject, timeout: float | None) -> object:
+    def _stream_type(self) -> object:
         from openai import Stream
 
-        return self._client.post(
-            "/responses",
-            cast_to=self._response_type,
-            content=encode_body(body),
-            options=_options(timeout),
-            stream=True,
-            stream_cls=Stream[Any],
-        )
+        return Stream[Any]
 
-    async def retrieve(self, response_id: str) -> JsonObject:
-        return await self._whole(
-            lambda: self._client.get(_path(response_id), cast_to=self._response_type, options=_options(None))
-        )
+    async def _send(self, method: Callable[..., Any], path: str, **options: Any) -> Any:
+        return await asyncio.to_thread(method, path, **options)
 
-    async def cancel(self, response_id: str) -> JsonObject:
-        return await self._whole(
-            lambda: self._client.post(
-                _path(response_id) + "/cancel", cast_to=self._response_type, options=_options(None)
-            )
-        )
+    async def _pieces(self, response: Any) -> AsyncIterator[bytes]:
+        pieces: Iterator[bytes] = response.iter_bytes()
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
 
-    async def _whole(self, send: Callable[[], Any]) -> JsonObject:
-        with _translated():
-            return decode_body((await asyncio.to_thread(send)).content)
+    async def _close(self, response: Any) -> None:
+        response.close()
 
 
 class LookalikeEndpoint:

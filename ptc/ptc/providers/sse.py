@@ -18,7 +18,7 @@ class SseDecoder:
     """Feed it; it returns the events that are now whole. `[DONE]` and comments are passed over."""
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._partial: list[bytes] = []
         self._data: list[bytes] = []
         self._size = 0
         self._after_return = False
@@ -33,15 +33,19 @@ class SseDecoder:
             raise ResponseCut(
                 f"the stream sent more than {MAX_EVENT_BYTES} bytes without the end of an event"
             )
-        lines = (self._buffer + piece).splitlines(keepends=True) if b"\r" in piece else None
-        if lines is None:
-            lines = [line + b"\n" for line in (self._buffer + piece).split(b"\n")]
+        self._partial.append(piece)
+        if b"\n" not in piece and b"\r" not in piece:
+            return []  # joined once, when its end is there: an event may come in very many pieces
+        text, self._partial = b"".join(self._partial), []
+        if b"\r" in text:
+            lines = text.splitlines(keepends=True)
+        else:
+            lines = [line + b"\n" for line in text.split(b"\n")]
             lines[-1] = lines[-1][:-1]
-        self._buffer = b""
         events: list[JsonObject] = []
         for line in lines:
             if not line.endswith((b"\n", b"\r")):
-                self._buffer = line
+                self._partial.append(line)
             else:
                 events.extend(self._line(line.rstrip(b"\r\n")))
         self._after_return = piece.endswith(b"\r")
