@@ -16,7 +16,7 @@ from ptc_sandbox.errors import ConfinementUnavailable, SandboxBroken, SandboxClo
 from ptc_sandbox.forkserver import Child, ForkServer
 from ptc_tools.call import JsonObject
 
-_REHEARSED = 4
+_REHEARSED = 2
 """How many of the children that wait have rehearsed: each takes some megabytes for it."""
 
 

@@ -44,6 +44,17 @@ class Prepared:
         self._limits: Final = self._plan_rlimits(resources)
         self._filter: Final = self._plan_seccomp()
         self._calls: Final = tuple(self._plan_calls())
+        self._channel_fd = -1
+        self._closing: tuple[kernel.Call, ...] = ()
+        self._filtering: kernel.Call | None = None
+
+    def aim(self, channel_fd: int) -> None:
+        """Prepare the calls that name the channel. For a fork server whose children all have it at one number."""
+        if self._close_others:
+            self._closing = closing_all_but(channel_fd)
+        if self._filter is not None:
+            self._filtering = self._filter.installing(channel_fd)
+        self._channel_fd = channel_fd
 
     def confine_child(self, channel_fd: int) -> None:
         """Confine the calling process for good, all of it, before it reads a byte of a program.
@@ -54,6 +65,8 @@ class Prepared:
         # One flat function and a list of prepared calls: in a fresh child every function and every object that is
         # touched for the first time costs a copied page, which is most of what confining costs.
         layer: Layer = "namespaces"
+        if channel_fd != self._channel_fd:
+            self.aim(channel_fd)
         try:
             if self._entered.root_fd is not None:
                 namespaces.take_empty_root(self._entered)
@@ -73,13 +86,17 @@ class Prepared:
                 os._exit(0)  # the server died before its death could be our signal
             layer = "descriptors"
             if self._close_others:
-                close_all_but(channel_fd)
+                for call in self._closing:
+                    if call.function(*call.arguments) == -1:
+                        _close_one_by_one(channel_fd)
+                        break
             layer = "rlimits"
             for which, soft, hard in self._limits:
                 resource.setrlimit(which, (soft, hard))
             layer = "seccomp"
-            if self._filter is not None:
-                self._filter.install(channel_fd)
+            last = self._filtering
+            if last is not None and last.function(*last.arguments) == -1:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         except OSError as error:
             advice = "the fork server prepared this layer and a child could not set it: run `ptc doctor`"
             raise LayerUnavailable(
@@ -210,16 +227,23 @@ class Prepared:
         return filter_
 
 
-def close_all_but(channel_fd: int) -> None:
-    """Close every other descriptor, whatever its number."""
+def closing_all_but(channel_fd: int) -> tuple[kernel.Call, ...]:
+    """The calls that close every other descriptor, whatever its number.
+
+    They fail before Linux 5.9, or under a container's profile that does not know them.
+    """
+    ranges = [(0, channel_fd - 1)] if channel_fd else []
+    ranges.append((channel_fd + 1, _LAST_DESCRIPTOR))
     try:
-        if channel_fd:
-            kernel.syscall("close_range", 0, channel_fd - 1, 0)
-        kernel.syscall("close_range", channel_fd + 1, _LAST_DESCRIPTOR, 0)
-    except OSError:  # before Linux 5.9, or a container's profile that does not know the call
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) != channel_fd:
-                _close_quietly(int(name))
+        return tuple(kernel.system_call("close_range", first, last, 0) for first, last in ranges)
+    except OSError:  # no number here: a call that fails leads to the other way
+        return (kernel.Call("close_range", lambda: -1, ()),)
+
+
+def _close_one_by_one(channel_fd: int) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) != channel_fd:
+            _close_quietly(int(name))
 
 
 def _close_quietly(fd: int) -> None:

@@ -11,6 +11,7 @@ import dataclasses
 import errno
 import os
 import platform
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,9 @@ _syscall: Final = _libc.syscall
 _syscall.restype = ctypes.c_long
 # `syscall` is variadic: without types ctypes would pass 32-bit integers and leave the upper halves to chance.
 _syscall.argtypes = [ctypes.c_ulong] * 7
+_fork: Final = ctypes.PyDLL(None, use_errno=True).fork  # PyDLL: the interpreter's lock stays with this thread
+_socketpair: Final = _libc.socketpair
+_two_fds: Final = (ctypes.c_int * 2)()
 
 
 def syscall(name: str, *arguments: int) -> int:
@@ -100,6 +104,28 @@ def make(call: Call) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"{call.name}: {os.strerror(code)}")
     return result
+
+
+def fork() -> int:
+    """fork(2), and nothing else: 0 in the child. For a process with one thread only.
+
+    `os.fork` also runs what modules have registered for forks (a new seed for `random`, locks of `threading` and
+    `logging` made anew) and remakes the interpreter's own locks, which only other threads could hold. In a child
+    that is to be cheap that is a third of all the pages it copies, and nothing that it needs.
+    """
+    pid: int = _fork()
+    if pid == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"fork: {os.strerror(code)}")
+    return pid
+
+
+def socket_pair() -> tuple[int, int]:
+    """Two connected stream sockets, as descriptors that exec closes: no objects, which would cost pages."""
+    if _socketpair(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0, _two_fds) == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"socketpair: {os.strerror(code)}")
+    return _two_fds[0], _two_fds[1]
 
 
 def holds_capabilities(*capabilities: int) -> bool:

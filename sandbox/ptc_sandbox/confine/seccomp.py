@@ -52,11 +52,11 @@ class Filter:
         self._program: Final = ctypes.create_string_buffer(header, len(header))
         self.instructions: Final = len(code) // bpf.INSTRUCTION.size
 
-    def install(self, channel_fd: int) -> None:
-        """Confine the calling thread for good; needs no_new_privs. OSError if the kernel refuses."""
+    def installing(self, channel_fd: int) -> kernel.Call:
+        """The call that confines the calling thread for good; it needs no_new_privs. Valid until the next one."""
         for offset in self._channel_offsets:
             struct.pack_into("=I", self._code, offset, channel_fd)
-        kernel.syscall("seccomp", _SET_MODE_FILTER, 0, kernel.address(self._program))
+        return kernel.system_call("seccomp", _SET_MODE_FILTER, 0, kernel.address(self._program))
 
     def code(self, channel_fd: int) -> bytes:
         """The instructions as the kernel gets them, for tests that interpret them."""

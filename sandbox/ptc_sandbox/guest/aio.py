@@ -17,7 +17,7 @@ from ptc_sandbox.guest.guards_types import StandInMeta, make_stand_in
 from ptc_sandbox.guest.loop import ProgramLoop, ProgramTask
 from ptc_sandbox.guest.policy_errors import RefusedCall
 
-_AS_THEY_ARE = (
+AS_THEY_ARE = (
     "ALL_COMPLETED",
     "FIRST_COMPLETED",
     "FIRST_EXCEPTION",
@@ -50,7 +50,7 @@ _AS_THEY_ARE = (
     "wait",
     "wait_for",
 )
-
+"""Members that are asyncio's own."""
 
 _REFUSED = {
     "to_thread": "There are no threads: await the coroutines directly, with asyncio.gather for several.",
@@ -65,7 +65,7 @@ _REFUSED = {
 
 def facade(loop: ProgramLoop) -> Facade:
     """The `asyncio` that belongs to one program's loop."""
-    found = {name: getattr(asyncio, name) for name in _AS_THEY_ARE if hasattr(asyncio, name)}
+    found = {name: getattr(asyncio, name) for name in AS_THEY_ARE if hasattr(asyncio, name)}
     members = {
         **found,
         "Task": _task,

@@ -34,6 +34,7 @@ from ptc_sandbox.guest.guards_identity import (
     seal_if_installed,
     steady_nan,
 )
+from ptc_sandbox.guest.guards_methods import keep_library
 from ptc_sandbox.guest.guards_types import type_stand_in
 from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
 from ptc_sandbox.guest.policy_names import REFUSED_BUILTINS, words
@@ -122,6 +123,7 @@ def prepare() -> None:
     copying.guard_copy()
     functional.guard_wrapping()
     zones.load()
+    keep_library()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
     _hide_places()
     guard_buffers()

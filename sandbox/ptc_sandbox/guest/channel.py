@@ -24,11 +24,16 @@ class TooLarge(ValueError):
     """A value is larger than what may cross."""
 
 
+def framed(body: bytes) -> bytes:
+    """A whole frame: its length and `body`, which is JSON."""
+    return len(body).to_bytes(4, "little") + body
+
+
 class Channel:
     """Frames to and from the host. `received` counts frames for the host; `values` bounds one frame."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self.fd = fd
         self._incoming = bytearray()
         self._outgoing: list[bytes] = []
         self.received = 0
@@ -56,7 +61,7 @@ class Channel:
         self._outgoing.clear()
         written = 0
         while written < len(data):
-            written += os.write(self._fd, data[written:] if written else data)
+            written += os.write(self.fd, data[written:] if written else data)
 
     def has_frame(self) -> bool:
         """Whether a whole frame has been read already and `get` would not have to wait."""
@@ -69,7 +74,7 @@ class Channel:
             self.flush()
         buffer = self._incoming
         while not self.has_frame():
-            data = os.read(self._fd, _READ)
+            data = os.read(self.fd, _READ)
             if not data:
                 raise ChannelClosed
             buffer += data

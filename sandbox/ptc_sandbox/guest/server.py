@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import warnings
 from typing import Any
@@ -22,13 +23,20 @@ from ptc_sandbox.confine import (
     LayerUnavailable,
     Resources,
     enter_namespaces,
+    kernel,
     leave_namespaces,
     prepare,
 )
+from ptc_sandbox.confine.child import Prepared
 from ptc_sandbox.guest import builtins, child, warm
+from ptc_sandbox.guest.channel import Channel
+from ptc_sandbox.guest.stage import Stage
 
 _REHEARSALS = 10
 """Times the rehearsal is run before any child exists: CPython specialises code after a few runs."""
+
+_FDS = struct.Struct("=2i")
+_RIGHTS = (socket.SOL_SOCKET, socket.SCM_RIGHTS)
 
 CHANNEL_FD = 3
 """The one descriptor that a child has."""
@@ -53,6 +61,10 @@ def main(control_fd: int) -> None:
         sys.path.clear()
         gc.collect()
         prepared = prepare(confinement, resources)
+        prepared.aim(CHANNEL_FD)
+        stage = Stage(
+            Channel(CHANNEL_FD)
+        )  # here once, not in each child: nothing of it depends on the program
     except LayerUnavailable as error:
         control.send(json.dumps({"refused": [error.report.layer, str(error)]}).encode())
         return
@@ -62,7 +74,7 @@ def main(control_fd: int) -> None:
     _quiet()
     prepared.settle()
     try:
-        Server(control, prepared).run()
+        Server(control, prepared, stage).run()
     finally:
         leave_namespaces()
 
@@ -86,9 +98,10 @@ def _quiet() -> None:
 class Server:
     """Forks and reaps. One poll loop, no thread."""
 
-    def __init__(self, control: socket.socket, prepared: Any) -> None:
+    def __init__(self, control: socket.socket, prepared: Prepared, stage: Stage) -> None:
         self._control = control
         self._prepared = prepared
+        self._stage = stage
         self._children: dict[int, int] = {}  # pidfd → pid
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
@@ -120,30 +133,34 @@ class Server:
         return True
 
     def _fork(self) -> None:
-        host_end, child_end = socket.socketpair()
+        # Few functions, and descriptors instead of sockets: what this touches between two forks is copied, and the
+        # copy from before stays with the child.
         try:
-            pid = os.fork()
+            host_end, child_end = kernel.socket_pair()
+            try:
+                pid = kernel.fork()
+            except OSError:
+                os.close(host_end)
+                os.close(child_end)
+                raise
         except OSError as error:
             self._say({"unforked": str(error)})
-            host_end.close()
-            child_end.close()
             return
         if pid == 0:
             self._become_child(child_end)
-        child_end.close()
+        os.close(child_end)
         pidfd = os.pidfd_open(pid)
         self._children[pidfd] = pid
         self._poll.register(pidfd, select.POLLIN)
-        socket.send_fds(self._control, [json.dumps({"child": pid}).encode()], [host_end.fileno(), pidfd])
-        host_end.close()
+        self._control.sendmsg((b'{"child":%d}' % pid,), ((*_RIGHTS, _FDS.pack(host_end, pidfd)),))
+        os.close(host_end)
 
-    def _become_child(self, channel: socket.socket) -> None:
+    def _become_child(self, fd: int) -> None:
         """In the child: only the channel stays open, at a fixed number."""
         try:
-            fd = channel.fileno()
             if fd != CHANNEL_FD:
                 os.dup2(fd, CHANNEL_FD)
-            child.serve(CHANNEL_FD, lambda: self._prepared.confine_child(CHANNEL_FD), warm.rehearse)
+            child.serve(self._stage, self._prepared, warm.rehearse)
         finally:
             os._exit(1)
 

@@ -16,6 +16,7 @@ from ptc_sandbox.guest import aio, source
 from ptc_sandbox.guest.builtins import make_globals
 from ptc_sandbox.guest.channel import Channel, ChannelClosed, TooLarge
 from ptc_sandbox.guest.encode import NotJson, plain
+from ptc_sandbox.guest.guards_identity import numbers
 from ptc_sandbox.guest.loop import ProgramLoop
 from ptc_sandbox.guest.policy import PolicyViolation, compile_program, forgotten_awaits
 from ptc_sandbox.guest.tools import ERRORS, Caller, ToolError, make_error, reserved_tools
@@ -36,7 +37,7 @@ class Stage:
     """Everything that one program needs and that does not depend on it. Used once."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+        self.channel = channel
         self._loop = ProgramLoop(channel, make_error)
         self._world = self._loop.world = World(channel, self._loop.sleep_until)
         self._caller = Caller(self._loop, channel)
@@ -46,10 +47,11 @@ class Stage:
 
     def run(self, start: dict[str, Any]) -> None:
         """Run the program of a `start` frame and send its `end` frame. Raises MemoryError and ChannelClosed."""
+        numbers.restart()  # a rehearsal may have come between the making of this stage and the program
         gc.freeze()  # the collector starts from nothing: when it runs must not depend on what came before
         self._world.begin(start["seed"], start["epoch_us"])
         self._caller.argument_bytes = start["argument_bytes"]
-        self._channel.values = start["values"]
+        self.channel.values = start["values"]
         tools = {name: self._caller.tool(name, parameters, doc) for name, parameters, doc in start["tools"]}
         try:
             run = self._run_program if start["language_wall"] else self._run_unrestricted
@@ -99,12 +101,12 @@ class Stage:
     def _end(self, ending: dict[str, Any], limit: int | None = None) -> None:
         self._world.flush_output()
         try:
-            self._channel.put(["end", ending], limit)
+            self.channel.put(["end", ending], limit)
         except UnicodeEncodeError:
             raise NotJson("the program's value holds a lone surrogate, which JSON cannot carry") from None
         except TooLarge as error:
             raise ValueError(f"the program's value is too large: {error}") from None
-        self._channel.flush()
+        self.channel.flush()
 
 
 def _failure(error: BaseException, code: str, *, bare: bool) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from ptc_sandbox.guest.facades import (
 )
 from ptc_sandbox.guest.facades.module import Facade, facade
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_identity import seal_if_installed
+from ptc_sandbox.guest.guards_identity import is_installed, seal_if_installed
+from ptc_sandbox.guest.guards_methods import keep_to_instances
 from ptc_sandbox.guest.guards_types import know
 
 _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
@@ -97,6 +98,8 @@ def build(module: str, guards: Guards, load: Callable[[str], Facade]) -> Facade:
         members if module == _EVERY_CLASS_IS_A_BASE else set(_BASES.get(module, "").split()) & set(members)
     )
     know(*members.values())
+    if is_installed():
+        keep_to_instances(members.values())
     seal_if_installed(members.values())
     guards.bases.update(members[name] for name in bases if isinstance(members[name], type))
     return facade(module, members, table.REFUSED_MEMBERS.get(module))

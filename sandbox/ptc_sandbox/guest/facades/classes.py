@@ -55,6 +55,38 @@ def guard_enum() -> None:
 
     __call__.__qualname__ = "EnumMeta.__call__"
     enum.EnumMeta.__call__ = __call__  # type: ignore[method-assign]
+    _guard_members()
+
+
+def _guard_members() -> None:
+    """What `__new__` of an enumeration returns is its member: the library gives it a name and a value, and calls
+    its `__init__`. An object of another class would be made anew by that."""
+    real: Any = enum.EnumMeta._find_new_  # type: ignore[attr-defined]
+
+    def _find_new_(metacls: type, classdict: Any, member_type: Any, first_enum: Any) -> tuple[Any, Any, Any]:
+        make, save, use_args = real.__func__(metacls, classdict, member_type, first_enum)
+        return (make if _is_of_c(make) else _checked_new(make)), save, use_args
+
+    enum.EnumMeta._find_new_ = classmethod(_find_new_)  # type: ignore[attr-defined]
+
+
+def _is_of_c(make: Any) -> bool:
+    """The `__new__` of a type in C, which makes objects of the class that it is given and no others."""
+    return (
+        type(make) is types.BuiltinMethodType
+        and make.__name__ == "__new__"
+        and isinstance(make.__self__, type)
+    )
+
+
+def _checked_new(make: Any) -> Any:
+    def __new__(cls: type, *args: Any, **keywords: Any) -> Any:  # noqa: N807
+        made = make(cls, *args, **keywords)
+        if cls not in type.mro(type(made)):
+            raise TypeError(f"__new__() of {cls.__name__} must make a {cls.__name__}")
+        return made
+
+    return __new__
 
 
 def _checked_members(names: Any) -> list[Any]:
