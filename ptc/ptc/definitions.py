@@ -32,10 +32,9 @@ class Definitions:
     namespaces: Mapping[str, str] | None = None
     errors_in_schema: bool = True
 
-    def wire(self, tools: Iterable[AnyTool], *, deferred: Collection[Key] = ()) -> list[JsonObject]:
-        """The definitions, in the order given; those of `deferred` say that they wait for a search.
-
-        Raises DuplicateTool.
+    def wire(self, tools: Iterable[AnyTool], *, deferred: Collection[Key] | None = None) -> list[JsonObject]:
+        """The definitions, in the order given. Exactly those of `deferred` say that they wait for a search;
+        None leaves that to each tool. Raises DuplicateTool.
         """
         tools = list(tools)
         wire = Catalog(tools, namespaces=self.namespaces).wire(self.errors_in_schema)
@@ -45,7 +44,7 @@ class Definitions:
             # Nobody but the model calls, who needs no object around a result that is none (wire.md, rule 5).
             wrapped = {key_of(tool) for tool in tools if tool.contract.wraps_result}
             wire = [_without(definition, ("output_schema",), only=wrapped) for definition in wire]
-        return [_deferring(definition, deferred) for definition in wire] if deferred else wire
+        return wire if deferred is None else [_deferring(definition, deferred) for definition in wire]
 
     def loaded(self, tools: Iterable[AnyTool]) -> list[JsonObject]:
         """The definitions as a tool search gives them, those of a namespace in it."""
@@ -80,7 +79,9 @@ def _deferring(definition: JsonObject, deferred: Collection[Key], namespace: str
     if definition.get("type") == "namespace":
         inner = cast("list[JsonObject]", definition["tools"])
         return {**definition, "tools": [_deferring(each, deferred, name) for each in inner]}
-    return {**definition, "defer_loading": True} if (namespace, name) in deferred else definition
+    if (namespace, name) in deferred:
+        return {**definition, "defer_loading": True}
+    return {field: value for field, value in definition.items() if field != "defer_loading"}
 
 
 def _without(

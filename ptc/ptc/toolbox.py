@@ -206,7 +206,7 @@ def build_step(
     if programs == "local" or hosted_tool_removed:  # a service refuses them without its programs tool
         sent = [entry for entry in sent if not program_only(entry)]
         hosted = [entry for entry in hosted if not program_only(entry)]
-    wire = definitions.wire(sent, deferred=() if deferral is None else deferral.waiting)
+    wire = definitions.wire(sent, deferred=None if deferral is None else deferral.waiting)
     wire += [client.definition for client in clients if not (hosted_tool_removed and program_only(client))]
     wire += [entry for entry in [*hosted, *still_callable] if isinstance(entry, dict)]
     wire += [entry.definition for entry in still_callable if isinstance(entry, ClientTool)]
