@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,8 +19,10 @@ from ptc_tools.search.text import Query
 from ptc_tools.search.weights import Weights
 
 LIMIT = 5
-_KEPT = 100_000
-"""Scored postings that a view keeps, for the terms that were asked for; about 15 MB."""
+_KEPT = 400_000
+"""Scored postings that a view keeps, those asked for last; they take about 20 MB at most."""
+_DENSE = 16
+"""A term that every sixteenth tool has is kept as an array over all places, which is smaller and quicker then."""
 # Bounds are added up in another order than scores, so the last digits may differ.
 _SLACK = 1 + 1e-9
 
@@ -34,14 +36,26 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """A term's score in each tool that has it, by place and from best to worst."""
+    """A term's score in each tool that has it: from best to worst, and by place (0 or None: it has it not)."""
 
-    by_place: dict[int, float]
-    ranked: list[tuple[float, int]]
+    places: array[int]
+    scores: array[float]
+    at: Callable[[int], float | None]
 
     @property
     def best(self) -> float:
-        return self.ranked[0][0]
+        return self.scores[0]
+
+    @classmethod
+    def of(cls, by_place: dict[int, float], room: int) -> _Scored:
+        ranked = sorted(by_place, key=by_place.__getitem__, reverse=True)
+        scores = array("d", map(by_place.__getitem__, ranked))
+        if len(ranked) * _DENSE < room:
+            return cls(array("I", ranked), scores, by_place.get)
+        dense = array("d", bytes(8 * room))
+        for place, score in by_place.items():
+            dense[place] = score
+        return cls(array("I", ranked), scores, dense.__getitem__)
 
 
 class SearchView:
@@ -79,7 +93,7 @@ class SearchView:
             _Norms(weight, b, total / size if size else 0.0)
             for (weight, b), total in zip(weights.of_fields, totals, strict=True)
         )
-        self._scored: dict[str, _Scored | None] = {}
+        self._scored: dict[str, _Scored] = {}
         self._kept = 0
 
     def __len__(self) -> int:
@@ -125,20 +139,22 @@ class SearchView:
         return any(map(self._member.__getitem__, posting.places))
 
     def _term(self, term: str) -> _Scored | None:
-        try:
-            return self._scored[term]
-        except KeyError:
-            pass
-        posting = self._postings.get(term)
-        if posting is None:
-            return None  # not kept: anybody can ask for any number of words that nobody has
-        scored = self._score(posting)
+        scored = self._scored.get(term)
         if scored is not None:
-            if self._kept > _KEPT:
-                self._scored, self._kept = {}, 0
-            self._kept += len(scored.ranked)
-            self._scored[term] = scored
-        return scored
+            return scored
+        posting = self._postings.get(term)
+        scored = None if posting is None else self._score(posting)
+        if scored is not None:
+            self._keep(term, scored)
+        return scored  # None is not kept: anybody can ask for any number of words that nobody has
+
+    def _keep(self, term: str, scored: _Scored) -> None:
+        """The oldest go first. Threads that meet here keep a little more or less, and never a wrong score."""
+        self._scored[term] = scored
+        self._kept += len(scored.places)
+        while self._kept > _KEPT and len(self._scored) > 1:
+            oldest = self._scored.pop(next(iter(self._scored)), None)
+            self._kept -= 0 if oldest is None else len(oldest.places)
 
     def _score(self, posting: Posting) -> _Scored | None:
         """BM25F: the weighted, length-normalised counts of the fields are added up before they saturate."""
@@ -161,8 +177,7 @@ class SearchView:
                 by_place[place] = idf * weighted * (k1 + 1) / (weighted + k1)
         if not by_place:
             return None
-        ranked = sorted(zip(by_place.values(), by_place, strict=True), reverse=True)
-        return _Scored(by_place, ranked)
+        return _Scored.of(by_place, len(self._keys))
 
 
 class _Norms(dict[int, float]):
@@ -192,7 +207,7 @@ def _best(plan: list[tuple[float, _Scored]], limit: int) -> list[tuple[float, in
     for worth, scored in reversed(plan):
         bounds.append(bounds[-1] + worth * scored.best * _SLACK)
     bounds.reverse()
-    gets = [(worth, scored.by_place.get) for worth, scored in plan]
+    steps = [(worth, scored.at, after) for (worth, scored), after in zip(plan, bounds[1:], strict=True)]
     best: list[float] = []  # a heap: the best scores so far
     found: list[tuple[float, int]] = []
     met: set[int] = set()
@@ -201,17 +216,19 @@ def _best(plan: list[tuple[float, _Scored]], limit: int) -> list[tuple[float, in
         if bounds[number] < bar:
             break
         rest = bounds[number + 1]
-        for single, place in scored.ranked:
+        for place, single in zip(scored.places, scored.scores, strict=True):
             if worth * single * _SLACK + rest < bar:
                 break
             if place in met:
                 continue
             met.add(place)
             score = 0.0
-            for times, get in gets:
-                if part := get(place):
+            for times, at, after in steps:
+                if part := at(place):
                     score += times * part
-            if score >= bar:
+                if score + after < bar:
+                    break
+            else:
                 found.append((score, place))
                 if len(best) < limit:
                     heapq.heappush(best, score)
