@@ -84,6 +84,8 @@ class Exchange:
         if isinstance(response, dict):
             self.programs_may_run |= speaks_of_programs(response)
             fresh = self._durable is None or await self._durable.received(response, self._exposure.programs)
+            if self._durable is not None and fresh and (kept := self._steps.admissions_for(response, step)):
+                self._durable.note("selected", {"request": self._spent.requests, "tools": {**kept}})
             if response.get("status") not in _UNDER_WAY:
                 self._spent.usage += Usage.of_response(response)
                 if fresh:

@@ -6,7 +6,7 @@ labels, and keeps nothing of another run.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ptc.acting import Acting
@@ -14,6 +14,7 @@ from ptc.definitions import Key, key_of
 from ptc.exposure import LiveExposure
 from ptc.settings import Settings
 from ptc.toolbox import Entry, callers_of, entry_name
+from ptc_tools.call import Call, JsonObject
 from ptc_tools.sources import Sources, StepCatalog
 from ptc_tools.tool import AnyTool, Tool
 
@@ -27,6 +28,11 @@ class Offer:
     namespaces: Mapping[str, str]
     version: Hashable
     catalog: StepCatalog | None = None
+
+
+def _needs_labels(entry: Entry) -> bool:
+    publication = entry.contract.publication if isinstance(entry, Tool) else None
+    return publication is not None and bool(publication.required_labels)
 
 
 class Offering:
@@ -50,21 +56,44 @@ class Offering:
             )
         return self._made(catalog)
 
-    def without_reading(self) -> Offer:
-        """The run's own list as it is now, with what the last read gave: for a request that reads none."""
-        return self._made(None if self.current is None else self.current.catalog)
+    def without_reading(self, admitted: Mapping[str, JsonObject] | None = None) -> Offer:
+        """The run's own list as it is now, with what the last read gave: for a request that reads none.
+
+        Before the first read it is what this process has, and the tools of calls that were `admitted` when the
+        run was elsewhere, from what was saved of them. Raises CallNotAdmitted, RegistryUnknown.
+        """
+        if self.current is not None and self.current.catalog is not None and not admitted:
+            return self._made(self.current.catalog)
+        here = self._shown(Sources(self._settings.local_tools))
+        return self._made(None, (*here, *self.restored((admitted or {}).values())))
+
+    def restored(self, saved: Iterable[JsonObject]) -> list[AnyTool]:
+        """The tools of admitted calls, made again without a read. Raises CallNotAdmitted, RegistryUnknown."""
+        sources = self._settings.sources
+        return [] if sources is None else [sources.restore(one).tool for one in saved]
+
+    def admissions(self, keys: Iterable[Key]) -> dict[str, JsonObject]:
+        """What has to be saved of these tools, so that their calls need no read: of tools of registries alone."""
+        catalog = None if self.current is None else self.current.catalog
+        saved: dict[str, JsonObject] = {}
+        for namespace, name in keys if catalog is not None else ():
+            admission = None if catalog is None else catalog.admit(Call("", name, None, namespace=namespace))
+            told = None if admission is None else admission.to_json()
+            if told is not None:
+                saved[".".join(filter(None, (namespace, name)))] = told
+        return saved
 
     @property
     def still_callable(self) -> tuple[Entry, ...]:
         """What an open program could call and neither the run nor a source offers any more (rule 11)."""
         return (*self._exposure.still_callable, *self._gone)
 
-    def _made(self, catalog: StepCatalog | None) -> Offer:
+    def _made(self, catalog: StepCatalog | None, others: tuple[AnyTool, ...] = ()) -> Offer:
         own = self._permitted()
         deferred = {
             key_of(entry) for entry in own if isinstance(entry, Tool) and entry.contract.defer_loading
         }
-        offered: tuple[AnyTool, ...] = ()
+        offered = others
         if catalog is not None:
             offered = tuple(catalog.catalog)
             deferred |= {key_of(tool) for tool in offered if tool.contract.qualified_name in catalog.deferred}
@@ -72,7 +101,7 @@ class Offering:
             (*own, *offered),
             frozenset(deferred),
             {} if catalog is None else catalog.catalog.namespaces,
-            (self._exposure.version, tuple(map(id, own)), None if catalog is None else catalog.fingerprint),
+            (self._exposure.version, tuple(map(id, own)), catalog, tuple(map(id, others))),
             catalog,
         )
         self._keep_what_programs_call(offer)
@@ -80,17 +109,21 @@ class Offering:
         return offer
 
     def _permitted(self) -> tuple[Entry, ...]:
-        """The run's own list, without the tools that its policy does not show it."""
+        """The run's own list, without the tools that its policy does not show it, or that need other labels."""
         entries = self._exposure.entries
         policy = self._settings.policy
-        if getattr(policy, "permits", None) is None:
+        if getattr(policy, "permits", None) is None and not any(map(_needs_labels, entries)):
             return entries
         if self._own is None or self._own[0] != self._exposure.version:
             tools = [entry for entry in entries if isinstance(entry, Tool)]
             self._own = self._exposure.version, Sources(tools)
+        shown = {id(tool) for tool in self._shown(self._own[1])}
+        return tuple(entry for entry in entries if not isinstance(entry, Tool) or id(entry) in shown)
+
+    def _shown(self, sources: Sources) -> tuple[AnyTool, ...]:
         acting = self._acting
-        shown = self._own[1].fixed(acting.labels, policy=policy, principal=acting.principal).catalog
-        return tuple(entry for entry in entries if not isinstance(entry, Tool) or entry in shown)
+        shown = sources.fixed(acting.labels, policy=self._settings.policy, principal=acting.principal)
+        return tuple(shown.catalog)
 
     def _keep_what_programs_call(self, offer: Offer) -> None:
         before = self.current

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened
+from ptc.items import call_key, is_client_call
 from ptc.outcome_json import outcome_from_json
+from ptc.reading import items_in
 from ptc.store.protocol import Step
 from ptc_tools.call import Call, Direct, JsonObject, Program
 from ptc_tools.outcome import Cancelled, Outcome
@@ -43,6 +45,7 @@ class Past:
     last: int = 0
     sent: dict[int, JsonObject] = field(default_factory=dict)
     responses: dict[int, list[JsonObject]] = field(default_factory=dict)
+    selected: dict[int, dict[str, JsonObject]] = field(default_factory=dict)
     local_from: int | None = None
     calls: dict[str, PastCall] = field(default_factory=dict)
     contracts: dict[str, JsonObject] = field(default_factory=dict)
@@ -72,6 +75,18 @@ class Past:
         known = self.answers.get(request, {})
         return known if call_ids and all(call_id in known for call_id in call_ids) else {}
 
+    def selection(self, request: int) -> Mapping[str, JsonObject] | None:
+        """What was kept of registries' tools for a response that came, by name: what its calls still need.
+
+        None for a request that has no response: its tools are read like any other's.
+        """
+        responses = self.responses.get(request)
+        if not responses:
+            return None
+        calls = [item for item in items_in(responses[-1]) if is_client_call(item)]
+        given = self.answers.get(request, {})
+        return {} if all(call_key(item) in given for item in calls) else self.selected.get(request, {})
+
     def calls_of(self, request: int) -> list[PastCall]:
         """Calls with an outcome to give again, in the order in which they were admitted."""
         return [call for call in self.calls.values() if call.request == request and call.settled]
@@ -87,6 +102,8 @@ class Past:
                 self.responses.setdefault(data["request"], []).append(data["response"])
                 if data.get("programs") == "local" and self.local_from is None:
                     self.local_from = data["request"]
+            case "selected":
+                self.selected[data["request"]] = data["tools"]
             case "contract":
                 self.contracts[data["token"]] = data["contract"]
             case "admitted":

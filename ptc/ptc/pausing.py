@@ -6,7 +6,7 @@ tools that the application gives now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -26,12 +26,13 @@ from ptc.reporting import RunReporter
 from ptc.result import CallReport
 from ptc.state import RunState
 from ptc.steps import Steps
-from ptc.toolbox import Entry, Step, callers_of, entry_name
+from ptc.toolbox import Entry, Step, entry_name
 from ptc.usage import Usage
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.compare import compare
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Outcome, Success
+from ptc_tools.tool import AnyTool
 
 
 def state_of(
@@ -74,6 +75,7 @@ def state_of(
         retired=tuple(_names(retired)),
         removed=tuple(_names(removed)),
         eager=tuple(sorted(steps.eager)),
+        admitted=steps.admissions(removed),
         added=exposure.entries,
         kept=(*retired, *removed),
     )
@@ -83,7 +85,7 @@ def _removed(
     waiting: Iterable[PendingCall], desk: ApprovalDesk, exposure: LiveExposure, steps: Steps
 ) -> list[Entry]:
     """What the batch could call, and is not offered any more, as far as the calls that wait need it."""
-    waiting = list(waiting)
+    waiting = list(waiting) if steps.current is None else steps.current.meant(list(waiting))
     needed = {(call.call.namespace, call.call.name) for call in waiting}
     needed |= {(request.namespace, request.name) for request in desk.requests.values()}
     code_tool = None if steps.current is None else steps.current.code_tool
@@ -92,7 +94,7 @@ def _removed(
         entry
         for entry in steps.entries
         if not any(entry is offered for offered in exposure.entries)
-        and (_called(entry) in needed or (local and "programmatic" in (callers_of(entry) or ())))
+        and (_called(entry) in needed or (local and steps.in_programs(entry)))
     ]
 
 
@@ -111,9 +113,17 @@ def retired_of(state: RunState, known: Sequence[Entry]) -> tuple[Entry, ...]:
     return _found(state.retired, [*state.kept, *known])
 
 
-def removed_of(state: RunState, known: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The tools that a waiting call needs and the run does not offer any more."""
-    return _found(state.removed, [*state.kept, *known])
+def removed_of(
+    state: RunState, known: Sequence[Entry], restored: Callable[[Iterable[JsonObject]], Sequence[AnyTool]]
+) -> tuple[Entry, ...]:
+    """The tools that a waiting call needs and the run does not offer any more.
+
+    `restored` makes those of registries again where this process does not have them.
+    """
+    here = [*state.kept, *known]
+    names = set(_names(here))
+    lacking = [saved for name, saved in state.admitted.items() if name not in names]
+    return _found(state.removed, [*here, *restored(lacking)])
 
 
 def _found(names: Sequence[str], entries: Sequence[Entry]) -> tuple[Entry, ...]:

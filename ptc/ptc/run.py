@@ -197,7 +197,7 @@ class Run:
             self._context.programs.open(program)
         if self._durable is not None:
             await self._durable.begin(self._start_json())
-        step = await self._steps.next()
+        step = await self._next_step()
         await self._records.started(step, self._conversation.history, self._start.acting.labels)
         for call_id, decision in self._start.decisions.items():
             if self._durable is not None:
@@ -227,7 +227,7 @@ class Run:
         open_programs = self._conversation.open_programs
         for program in open_programs:
             self._context.programs.open(program)
-        step = await self._steps.again(removed_of(state, self._settings.known))
+        step = await self._steps.again(removed_of(state, self._settings.known, self._steps.restored))
         check_contracts(state, step)
         known = (*state.history, *state.answers.values())
         restore_ledger(self._calls.ledger, known, step, self._reporter.calls)
@@ -251,7 +251,7 @@ class Run:
                 records=self._records,
                 durable=self._durable,
             )
-            step = await self._steps.next()
+            step = await self._next_step()
             open_before = self._conversation.open_programs
             self._reporter.request = self._spent.requests + 1
             events = await self._exchange.next(step)
@@ -261,6 +261,11 @@ class Run:
                 return ending
             if self._limit is None and not self._rounds.searching:
                 self._steps.relax_choice(self._reporter.ran)
+
+    async def _next_step(self) -> Step:
+        """Of a request that was answered before, in another process, nothing is read again."""
+        durable, number = self._durable, self._spent.requests + 1
+        return await self._steps.next(None if durable is None else durable.past.selection(number))
 
     def _check_limits(self) -> None:
         exceeded = self._spent.exceeded(self._settings.limits) or self._rounds.exceeded()

@@ -24,7 +24,8 @@ from ptc.structured import OutputFormat
 from ptc.toolbox import Entry, ToolLike, as_entry, is_programs_tool
 from ptc_tools.call import JsonObject
 from ptc_tools.registry import Registry, RegistryToolset
-from ptc_tools.sources import Sources
+from ptc_tools.sources import RegistryTools, Sources
+from ptc_tools.sources.selecting import is_choice
 from ptc_tools.tool import AnyTool
 from ptc_tools.toolset import Toolset, Use, use
 
@@ -80,7 +81,7 @@ class GivenTools:
     entries: tuple[Entry, ...]
     functions: Mapping[object, Entry]
     programs_tool: bool
-    uses: tuple[Use, ...] = ()
+    uses: tuple[Use | RegistryTools, ...] = ()
 
     @property
     def sources(self) -> Sources | None:
@@ -90,22 +91,26 @@ class GivenTools:
     @property
     def deferring(self) -> str | None:
         """The name of a source of which tools are deferred, if there is one."""
-        return next((one.source.name for one in self.uses if one.defers_all or one.deferred), None)
+        deferring = (one for one in self.uses if isinstance(one, Use) and (one.defers_all or one.deferred))
+        return next((one.source.name for one in deferring), None)
 
     @property
     def local_tools(self) -> tuple[AnyTool, ...]:
         """The tools of toolsets, which are the same at each step."""
-        return tuple(tool for one in self.uses for tool in one.tools)
+        return tuple(tool for one in self.uses if isinstance(one, Use) for tool in one.tools)
 
     @classmethod
     def of(cls, tools: Iterable[ToolLike]) -> GivenTools:
-        uses: list[Use] = []
+        uses: list[Use | RegistryTools] = []
         entries: list[Entry] = []
         functions: dict[object, Entry] = {}
         programs_tool = False
         for given in tools:
             if isinstance(given, (Use, Toolset, Registry, RegistryToolset)):
                 uses.append(given if isinstance(given, Use) else use(given))
+                continue
+            if is_choice(given):
+                uses.append(given)
                 continue
             entry = as_entry(given)
             if is_programs_tool(entry):

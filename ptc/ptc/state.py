@@ -38,7 +38,8 @@ class RunState:
     `calls` and `programs_so_far`: reports of what the run had done, for its result. `offered`: names of the
     tools that the run offers, `retired`: of those that it does not, and an open program could call, and
     `removed`: of those that a waiting call needs. `choice`: what `tool_choice` was at the pause, and `eager`
-    the tools that it had named, which are sent whether a search has loaded them or not. `added` and
+    the tools that it had named, which are sent whether a search has loaded them or not. `admitted`: what was
+    kept of tools of registries, by name, so that a waiting call needs no catalog. `added` and
     `kept` keep the tools themselves for a resumption in this process; they do not travel.
     """
 
@@ -64,6 +65,7 @@ class RunState:
     retired: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     eager: tuple[str, ...] = ()
+    admitted: Mapping[str, JsonObject] = field(default_factory=dict)
     added: tuple[Entry, ...] = field(default=(), compare=False)
     kept: tuple[Entry, ...] = field(default=(), compare=False)
 
@@ -114,6 +116,7 @@ class RunState:
             "retired": list(self.retired),
             "removed": list(self.removed),
             "eager": list(self.eager),
+            "admitted": dict(self.admitted),
         }
 
     @classmethod

@@ -6,7 +6,7 @@ that was handed out never changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,16 @@ from ptc.acting import Acting
 from ptc.choice import ToolChoice
 from ptc.definitions import Key
 from ptc.exposure import LiveExposure
+from ptc.items import is_client_call, refused_call_of
 from ptc.loading import LoadedTools
 from ptc.offering import Offer, Offering
+from ptc.reading import items_in
 from ptc.resuming import ResumingSandbox
 from ptc.searching import StepSearch
 from ptc.settings import Settings
-from ptc.toolbox import Entry, ProgramsMode, Step, build_step, entry_name
+from ptc.toolbox import Entry, ProgramsMode, Step, build_step, callers_of, entry_name
 from ptc_tools.call import JsonObject
+from ptc_tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from ptc.durable import Durable
@@ -53,6 +56,7 @@ class Steps:
         self._checked = False
         self._read = False
         self._last = False
+        self._admitted: Mapping[str, JsonObject] | None = None
         self.entries: tuple[Entry, ...] = ()
         self.current: Step | None = None
         self.choice = settings.tool_choice
@@ -60,15 +64,19 @@ class Steps:
         self.eager = settings.tool_choice.names
         resources.callback(exposure.close)  # a context that somebody kept is outside the run then
 
-    async def next(self) -> Step:
+    async def next(self, admitted: Mapping[str, JsonObject] | None = None) -> Step:
         """The snapshot for the next request. The sources are read once for each, and for the last one not.
 
-        Raises CatalogError, ConfigurationError, DuplicateTool.
+        `admitted`: the request was answered before, in another process, and what is given was kept of the
+        tools of its calls: nothing is read. Raises CatalogError, ConfigurationError, DuplicateTool.
         """
         offering = self._offering
         known = self._read or (self._last and offering.current is not None)
-        offer = offering.without_reading() if known else await offering.read()
-        self._read = True
+        self._admitted = admitted
+        if admitted is not None:
+            offer, self._read = offering.without_reading(admitted), False
+        else:
+            offer, self._read = offering.without_reading() if known else await offering.read(), True
         loads = self._loaded.pair_has_loaded if self._programs == "local" else 0
         key = (offer.version, tuple(map(id, offering.still_callable)), self._programs, loads)
         if self.current is not None and key == self._key:
@@ -82,6 +90,34 @@ class Steps:
     def answered(self) -> None:
         """The request has its response: the sources are read again for the next one."""
         self._read = False
+
+    def restored(self, saved: Iterable[JsonObject]) -> list[AnyTool]:
+        """Tools of registries, from what `admissions` gave."""
+        return self._offering.restored(saved)
+
+    def admissions(self, entries: Iterable[Entry]) -> dict[str, JsonObject]:
+        """What has to be saved of tools of the current step; see `Offering.admissions`."""
+        return self._offering.admissions(entry_name(entry) for entry in entries)
+
+    def admissions_for(self, response: JsonObject, step: Step) -> dict[str, JsonObject]:
+        """The same for all that the calls of a response need, the programs that they start here included."""
+        called = {
+            (call.namespace, call.name)
+            for call in map(refused_call_of, filter(is_client_call, items_in(response)))
+        }
+        called |= {(None, name) for namespace, name in called if namespace == name}
+        runs = step.code_tool is not None and (None, step.code_tool) in called
+        return self.admissions(
+            entry
+            for entry in self.entries
+            if entry_name(entry) in called or (runs and self.in_programs(entry))
+        )
+
+    def in_programs(self, entry: Entry) -> bool:
+        """Whether programs of the current step have an entry: none that still waits for a search."""
+        deferral = None if self.current is None else self.current.deferral
+        waits = deferral is not None and deferral.waits(entry_name(entry))
+        return "programmatic" in (callers_of(entry) or ()) and not waits
 
     async def again(self, removed: Sequence[Entry]) -> Step:
         """The snapshot of a batch that waited, with what was removed since. No request is sent with it, and no
@@ -136,7 +172,7 @@ class Steps:
     async def fall_back_to_local(self) -> Step:
         """Programs run here from now on; only before anything has run."""
         self._exposure.programs = "local"
-        return await self.next()
+        return await self.next(self._admitted)
 
     def add_to(self, body: JsonObject, step: Step) -> JsonObject:
         """The body with the step's tools, the choice, and the form of the answer."""

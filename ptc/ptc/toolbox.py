@@ -24,13 +24,15 @@ from ptc_tools.tool import AnyTool, Tool, tool
 
 if TYPE_CHECKING:
     from ptc_sandbox import Sandbox
+    from ptc_tools.sources import RegistryTools
     from ptc_tools.toolset import Source as ToolSource
     from ptc_tools.toolset import Use
 
 ProgramsMode: TypeAlias = Literal["hosted", "local"]
 Entry: TypeAlias = "AnyTool | ClientTool | JsonObject"
 ToolLike: TypeAlias = (
-    "AnyTool | ClientTool | Mapping[str, JsonValue] | Callable[..., object] | Use | ToolSource"
+    "AnyTool | ClientTool | Mapping[str, JsonValue] | Callable[..., object]"
+    " | Use | ToolSource | RegistryTools"
 )
 """What a runner takes in `tools=`: single tools, and sources of tools."""
 
