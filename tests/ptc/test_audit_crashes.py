@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -79,17 +80,19 @@ class Crashes(RuleBasedStateMachine):
     How records fall into groups is a matter of timing, so no rule draws by what happened before.
     """
 
+    name = "a.jsonl"
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.path = self.folder / "a.jsonl"
+        self.path = self.folder / self.name
         self.ran: set[str] = set()
         self.released: set[str] = set()
         self.refused: set[str] = set()
         self.open_calls: dict[str, Started] = {}
         self.number = 0
         self.log: AuditLog | None = None
-        self.disk = CrashingFiles()
+        self.disk: Any = None
 
     @initialize()
     def begin(self) -> None:
@@ -97,9 +100,10 @@ class Crashes(RuleBasedStateMachine):
 
     def reopen(self) -> None:
         self.disk = CrashingFiles()
-        self.log = open_log(
-            self.path, files=self.disk, rotate=Rotation(bytes=8192), checkpoints=Checkpoints(records=7)
-        )
+        self.log = self.opened(files=self.disk)
+
+    def opened(self, **options: Any) -> AuditLog:
+        return open_log(self.path, rotate=Rotation(bytes=8192), checkpoints=Checkpoints(records=7), **options)
 
     @rule(together=st.integers(1, 4))
     def start(self, together: int) -> None:
@@ -150,11 +154,16 @@ class Crashes(RuleBasedStateMachine):
         self.disk.dead = True
         self.log.close()
         self.open_calls.clear()
+        self.lose_unsynced(kept)
+        report = verify(self.path)
+        assert report.verdict != "tampered", "what a crash leaves behind is no forgery"
+        self.reopen()
+
+    def lose_unsynced(self, kept: float) -> None:
         if self.path.exists():
             size = self.path.stat().st_size
             if size > self.disk.synced:
                 os.truncate(self.path, self.disk.synced + int((size - self.disk.synced) * kept))
-        self.reopen()
 
     @invariant()
     def the_log_says_what_ran(self) -> None:

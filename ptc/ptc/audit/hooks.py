@@ -43,5 +43,8 @@ class Hooks(Protocol):
     def due(self, store: Store, place: Place) -> Draft | None:
         """One record of the log's own that is due now, asked until there is none. May rotate the store."""
 
+    def closing(self, entries: list[Entry]) -> Draft:
+        """The log's very last record, over everything and these entries, with which it is written."""
+
     def next_due(self) -> float | None:
         """Monotonic time at which `due` wants to be asked though nobody writes; None for never."""

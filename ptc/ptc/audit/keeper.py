@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -156,11 +156,19 @@ class Keeper:
             return 0.0
         return due
 
-    def checkpoint(self, reason: Reason) -> Draft:
-        """The record of a checkpoint over everything written so far; published once it is durable."""
-        head = Checkpoint(self._origin, self._frontier.size, self._frontier.root())
+    def closing(self, entries: list[Entry]) -> Draft:
+        return self.checkpoint("closed", entries)
+
+    def checkpoint(self, reason: Reason, entries: Sequence[Entry] = ()) -> Draft:
+        """The record of a checkpoint over everything written so far, and `entries`, which are written with it.
+
+        It is published once it is durable.
+        """
+        tree = Frontier(self._frontier.size, self._frontier.roots)
+        tree.extend([entry.leaf for entry in entries])
+        head = Checkpoint(self._origin, tree.size, tree.root())
         note = self._signer.sign(head) if self._signer else head.text()
-        frontier: list[JsonValue] = [node.hex() for node in self._frontier.roots]
+        frontier: list[JsonValue] = [node.hex() for node in tree.roots]
         self._since = 0
         self._asked = False
         self._last_checkpoint = time.monotonic()

@@ -8,6 +8,7 @@ record's place in the log is certain.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -102,6 +103,17 @@ def place(record: Draft, seq: int, prev: str) -> Entry:
     """The line at its place, and the hash that the next record carries as `prev`."""
     line = f'{record.head},"prev":"{prev}","seq":{seq}{record.tail}'.encode()
     return Entry(seq, line, leaf_hash(line), record.columns, record.also)
+
+
+def place_all(records: Iterable[Draft], seq: int, prev: str) -> list[Entry]:
+    """Lines in a row, behind record `seq` whose hash is `prev`."""
+    entries: list[Entry] = []
+    for record in records:
+        seq += 1
+        entry = place(record, seq, prev)
+        prev = entry.leaf.hex()
+        entries.append(entry)
+    return entries
 
 
 def leaf_hash(line: bytes) -> bytes:

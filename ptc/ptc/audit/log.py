@@ -144,7 +144,7 @@ class AuditLog:
             make=self._records.own,
             clock=self._clock,
         )
-        self._finalizer = weakref.finalize(self, _close, self._writer, self._keeper, self._records, stood.seq)
+        self._finalizer = weakref.finalize(self, _close, self._writer, self._records, stood.seq)
         self.verifier_key = signer.verifier_key if signer else None
         try:
             self._say_opened(stood, sync, fail, digest_key.id)
@@ -313,13 +313,12 @@ def _openings(
             yield "audit.key_changed", {"purpose": purpose, "from": before, "to": now}
 
 
-def _close(writer: Writer, keeper: Keeper, records: Records, since: int) -> None:
-    def last_words() -> Iterable[Draft]:
+def _close(writer: Writer, records: Records, since: int) -> None:
+    def last_words() -> list[Draft]:
         counted = records.take_uncounted()
-        if counted is not None:
-            yield counted
-        yield records.own("audit.closed", {"records": writer.place.seq - since})
-        yield keeper.checkpoint("closed")
+        before = [] if counted is None else [counted]
+        written = writer.place.seq - since + len(before)
+        return [*before, records.own("audit.closed", {"records": written})]
 
     writer.close(last_words)
 

@@ -6,17 +6,18 @@ Results come in the log's order. Nothing here checks the chain; `verify` does.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from ptc.audit.reader import Line, Record, connect, json_lines, lines, opened, parse
+from ptc.audit.reader import Line, LogFile, Record, json_lines, lines, opened, parse, unreadable
 from ptc.audit.values import canonical
 from ptc_tools.call import JsonObject
 
@@ -64,21 +65,21 @@ def select(path: Path, wanted: Filter, limit: int | None = None) -> Iterator[Rec
 
 def _from_files(path: Path, wanted: Filter) -> Iterator[Record]:
     with opened(path) as files:
-        for file, stream in files:
-            yield from _scan(file, stream, wanted) if file.suffix == ".jsonl" else _search(file, wanted)
+        for file in files:
+            yield from _scan(file, wanted) if file.is_lines else _search(file, wanted)
 
 
-def _scan(file: Path, stream: IO[bytes] | None, wanted: Filter) -> Iterator[Record]:
+def _scan(file: LogFile, wanted: Filter) -> Iterator[Record]:
     # A line that does not even contain the text cannot match: most lines are never parsed.
     needles = [canonical(text) for text in (wanted.run, wanted.arguments) if text is not None]
-    for line in json_lines(file, stream):
+    for line in json_lines(file):
         if not line.torn and all(needle in line.data for needle in needles):
             record = parse(line)
             if wanted.matches(record):
                 yield record
 
 
-def _search(file: Path, wanted: Filter) -> Iterator[Record]:
+def _search(file: LogFile, wanted: Filter) -> Iterator[Record]:
     conditions, values = ["1"], list[object]()
     for column, value in (("run", wanted.run), ("caller", wanted.caller), ("status", wanted.status)):
         if value is not None:
@@ -96,31 +97,36 @@ def _search(file: Path, wanted: Filter) -> Iterator[Record]:
             conditions.append(condition)
             values.append(moment)
     query = f"SELECT record, seq FROM records WHERE {' AND '.join(conditions)} ORDER BY seq"  # noqa: S608  fixed words
-    with closing(connect(file)) as db:
-        for data, seq in db.execute(query, values):
-            yield parse(Line(file, seq, data))
+    try:
+        with file.reading() as db:
+            for data, seq in db.execute(query, values):
+                yield parse(Line(file.path, seq, data))
+    except sqlite3.DatabaseError as error:
+        raise unreadable(file.path, error) from error
 
 
 def last(path: Path, number: int) -> list[Record]:
     """The newest records, oldest of them first."""
     found: deque[Record] = deque()
     with opened(path) as files:
-        for file, stream in reversed(files):
+        for file in reversed(files):
             missing = number - len(found)
             if missing <= 0:
                 break
-            found.extendleft(reversed(_last_of(file, stream, missing)))
+            found.extendleft(reversed(_last_of(file, missing)))
     return list(found)
 
 
-def _last_of(file: Path, stream: IO[bytes] | None, number: int) -> list[Record]:
-    if file.suffix != ".jsonl":
-        with closing(connect(file)) as db:
-            rows = db.execute(
-                "SELECT record, seq FROM records ORDER BY seq DESC LIMIT ?", (number,)
-            ).fetchall()
-        return [parse(Line(file, seq, data)) for data, seq in reversed(rows)]
-    with nullcontext(stream) if stream is not None else file.open("rb") as reading:
+def _last_of(file: LogFile, number: int) -> list[Record]:
+    if not file.is_lines:
+        newest = "SELECT record, seq FROM records ORDER BY seq DESC LIMIT ?"
+        try:
+            with file.reading() as db:
+                rows = db.execute(newest, (number,)).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise unreadable(file.path, error) from error
+        return [parse(Line(file.path, seq, data)) for data, seq in reversed(rows)]
+    with nullcontext(file.stream) if file.stream is not None else file.path.open("rb") as reading:
         position = reading.seek(0, 2)
         data = b""
         while position > 0 and data.count(b"\n") <= number:
@@ -129,7 +135,7 @@ def _last_of(file: Path, stream: IO[bytes] | None, number: int) -> list[Record]:
             reading.seek(position)
             data = reading.read(step) + data
     whole = data.split(b"\n")[:-1]
-    return [parse(Line(file, 0, line)) for line in whole[-number:]]
+    return [parse(Line(file.path, 0, line)) for line in whole[-number:]]
 
 
 def follow(path: Path, after: int) -> Iterator[Record]:

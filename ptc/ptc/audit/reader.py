@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeAlias
@@ -41,10 +41,11 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that could not be read on."""
+    """A file that could not be read on. `whole`: nothing says that it was changed; it just cannot be read now."""
 
     file: Path
     reason: str
+    whole: bool = False
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
@@ -60,13 +61,35 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
 def lines(path: str | os.PathLike[str]) -> Iterator[Line | Damage]:
     """Every line of every file, in the order in which the log has them."""
     with opened(path) as files:
-        for file, stream in files:
-            yield from json_lines(file, stream) if file.suffix == ".jsonl" else _rows(file)
+        for file in files:
+            yield from json_lines(file) if file.is_lines else _rows(file)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a log. The one that is being written is open already, if it could be opened."""
+
+    path: Path
+    stream: IO[bytes] | None = None
+    database: sqlite3.Connection | None = None
+
+    @property
+    def is_lines(self) -> bool:
+        return self.path.suffix == ".jsonl"
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The database. Raises sqlite3.Error where it cannot be opened."""
+        if self.database is not None:
+            yield self.database
+        else:
+            with closing(connect(self.path)) as db:
+                yield db
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[list[tuple[Path, IO[bytes] | None]]]:
-    """The files of the log, the current one of a JSON lines log already open.
+def opened(path: str | os.PathLike[str]) -> Iterator[list[LogFile]]:
+    """The files of the log, the current one already open.
 
     A writer may rename the current file at any moment; once it is open, that no longer matters. Files that
     were set aside keep their names and are opened when their turn comes.
@@ -74,27 +97,47 @@ def opened(path: str | os.PathLike[str]) -> Iterator[list[tuple[Path, IO[bytes] 
     log = Path(path)
     for _ in range(_ATTEMPTS):
         files = files_of(log)
-        stream = None
-        if log.suffix == ".jsonl" and log in files:
-            try:
-                stream = log.open("rb", buffering=1 << 20)
-            except FileNotFoundError:
-                continue
-        with stream or nullcontext():
+        with ExitStack() as stack:
+            current = LogFile(log)
+            if log in files:
+                try:
+                    current = _current(log, stack)
+                except FileNotFoundError:
+                    continue
             if files_of(log) == files:
-                yield [(file, stream if file == log else None) for file in files]
+                yield [current if file == log else LogFile(file) for file in files]
                 return
     raise AuditCorrupt(f"{log} is rotated faster than it can be read: give Rotation a larger size")
+
+
+def _current(log: Path, stack: ExitStack) -> LogFile:
+    if log.suffix == ".jsonl":
+        return LogFile(log, stream=stack.enter_context(log.open("rb", buffering=1 << 20)))
+    try:
+        db = stack.enter_context(closing(connect(log)))
+        db.execute("SELECT 1 FROM sqlite_master").fetchone()  # now it has what it reads by name
+    except sqlite3.Error:
+        return LogFile(log)  # whoever reads it finds out what is wrong with it
+    return LogFile(log, database=db)
 
 
 def records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """Every whole record, parsed. Raises AuditCorrupt at one that cannot be read."""
     for line in lines(path):
         if isinstance(line, Damage):
-            raise AuditCorrupt(f"{line.file}: {line.reason}; `{ptc_command()} audit verify` says more")
+            raise _cannot_read(line)
         if line.torn:
             return
         yield parse(line)
+
+
+def unreadable(file: Path, error: sqlite3.DatabaseError) -> AuditCorrupt:
+    """What a search raises for a database that SQLite cannot read on."""
+    return _cannot_read(_unreadable(file, error))
+
+
+def _cannot_read(damage: Damage) -> AuditCorrupt:
+    return AuditCorrupt(f"{damage.file}: {damage.reason}; `{ptc_command()} audit verify` says more")
 
 
 def parse(line: Line) -> Record:
@@ -153,6 +196,8 @@ def database_damage(file: Path) -> Iterator[Damage]:
     try:
         with closing(connect(file)) as db:
             found = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+            if not found:
+                return  # its writer died before it had made the table: no record was there
             ours = {_text(row[3]) for row in found if _text(row[2]) == "records"}
             foreign = [_text(row[1]) for row in found if _text(row[0]) in ("trigger", "view")]
             if foreign:
@@ -165,32 +210,42 @@ def database_damage(file: Path) -> Iterator[Damage]:
             if [_text(row[0]) for row in problems] != ["ok"]:
                 yield Damage(file, f"the database does not agree with itself: {_text(problems[0][0])!s:.200}")
     except sqlite3.DatabaseError as error:
-        yield Damage(file, f"the database cannot be read: {error}")
+        yield _unreadable(file, error)
+
+
+def _unreadable(file: Path, error: sqlite3.DatabaseError) -> Damage:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_READONLY:
+        what = "its writer died in the middle of a change that is undone when the log is opened next"
+        return Damage(file, f"the database cannot be read: {what}", whole=True)
+    passing = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+    return Damage(file, f"the database cannot be read: {error}", whole=code in passing)
 
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def json_lines(file: Path, stream: IO[bytes] | None) -> Iterator[Line]:
+def json_lines(file: LogFile) -> Iterator[Line]:
     """The lines of one file, which is opened where it is not yet."""
-    with nullcontext(stream) if stream is not None else file.open("rb", buffering=1 << 20) as reading:
+    path, stream = file.path, file.stream
+    with nullcontext(stream) if stream is not None else path.open("rb", buffering=1 << 20) as reading:
         for number, data in enumerate(reading, 1):
             if data.endswith(b"\n"):
-                yield Line(file, number, data[:-1])
+                yield Line(path, number, data[:-1])
             else:
-                yield Line(file, number, data, torn=True)
+                yield Line(path, number, data, torn=True)
 
 
-def _rows(file: Path) -> Iterator[Line | Damage]:
+def _rows(file: LogFile) -> Iterator[Line | Damage]:
     try:
-        with closing(connect(file)) as db:
+        with file.reading() as db:
             if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 return  # its writer has just made the file; that a closed one is empty is for `verify` to say
             rows = db.execute(
                 "SELECT record, seq, at, type, run, tool, caller, status, arguments FROM records ORDER BY seq"
             )
             for number, row in enumerate(rows, 1):
-                yield Line(file, number, row[0], row[1:])
+                yield Line(file.path, number, row[0], row[1:])
     except sqlite3.DatabaseError as error:
-        yield Damage(file, f"the database cannot be read: {error}")
+        yield _unreadable(file.path, error)

@@ -24,6 +24,7 @@ from ptc_tools.command_line import ptc_command
 
 _ROWS: Final = 64
 _BUSY_MS: Final = 5_000
+_TABLES: Final = f"BEGIN;{SCHEMA}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
 _DISK: Final = {
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_FULL: errno.ENOSPC,
@@ -144,10 +145,9 @@ class SqliteStore:
         return self._db
 
     def _connect(self) -> None:
-        # SQLite gives its -wal and -shm the mode of the database: made here, for the owner alone.
-        # Nothing is closed where it is there: that would drop the locks of a database open in this process.
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        real = self._path.resolve()
+        if not real.exists() or real.stat().st_size == 0:
+            _make(real)
         self._lock.hold_file()
         db = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000
@@ -158,13 +158,11 @@ class SqliteStore:
         (identity,) = db.execute("PRAGMA application_id").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if identity == 0 and tables == 0:
-            db.executescript(
-                f"BEGIN;{SCHEMA}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version=1;COMMIT;"
-            )
-            self._sync_directory()
+            db.executescript(_TABLES)
         elif identity != APPLICATION_ID:
             raise sqlite3.DatabaseError("it is another application's database")
-        self._size = self._path.stat().st_size if tables else 0
+        (filled,) = db.execute("SELECT EXISTS (SELECT 1 FROM records)").fetchone()
+        self._size = self._path.stat().st_size if filled else 0  # an empty one is never too big
 
     def _end(self) -> End | None:
         db = self._connection()
@@ -193,12 +191,29 @@ class SqliteStore:
             values += (entry.seq, *entry.columns, entry.line.decode())
         db.execute(_statement(len(entries)), values)
 
-    def _sync_directory(self) -> None:
-        fd = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+
+def _make(path: Path) -> None:
+    """A new database, whole from the moment it has its name: whoever reads or dies meanwhile meets no half of one.
+
+    SQLite gives its -wal and -shm the mode of the database: for the owner alone.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        Path(f"{temporary}{suffix}").unlink(missing_ok=True)
+    os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as db:
+            db.executescript(_TABLES)
+            db.execute("PRAGMA journal_mode=WAL").fetchall()
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 @lru_cache(maxsize=_ROWS)

@@ -20,7 +20,7 @@ from ptc.audit.heads import Heads
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
 from ptc.audit.notes import Verifier
 from ptc.audit.reader import Damage, Line, database_damage, files_of, is_being_written, lines
-from ptc.audit.verification import Verification
+from ptc.audit.verification import Kind, Verification
 from ptc_tools.call import JsonObject
 
 MAX_FINDINGS: Final = 50
@@ -141,7 +141,9 @@ class _Check:
         self._latest = max(self._latest, at)
 
     def damaged(self, damage: Damage) -> None:
-        self.report.add_of_log("tampered", damage.reason, file=str(damage.file))
+        kind: Kind = "incomplete" if damage.whole else "tampered"
+        if damage.reason not in (finding.what for finding in self.report.findings):
+            self.report.add_of_log(kind, damage.reason, file=str(damage.file))
         self._heads.lose()
 
     def torn(self, line: Line) -> None:

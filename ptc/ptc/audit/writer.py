@@ -15,12 +15,12 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from ptc.audit.errors import AuditClosed, AuditUnavailable
 from ptc.audit.hooks import DraftMaker, Hooks, Losses, Place
-from ptc.audit.lines import Draft, Entry, place
+from ptc.audit.lines import Draft, Entry, place, place_all
 from ptc.audit.store import Store, StoreFailed, Sync
 from ptc.audit.waiters import AsyncWaiter, InlineWaiter, Job, ThreadWaiter, tell, unavailable
 from ptc_tools.call import JsonObject
@@ -136,8 +136,8 @@ class Writer:
             if self._blocked is not None:
                 raise unavailable(self._blocked)
 
-    def close(self, last: Callable[[], Iterable[Draft]], timeout: float = 10.0) -> None:
-        """Writes what is queued, then the log's last words, and ends the thread. Idempotent."""
+    def close(self, last: Callable[[], list[Draft]], timeout: float = 10.0) -> None:
+        """Writes what is queued, then the log's last words and their checkpoint, and ends the thread. Idempotent."""
         if self._forked:
             return  # the log is the parent's, and so are its last words
         with self._wake:
@@ -152,9 +152,18 @@ class Writer:
             )
         with self._writing:
             if self._blocked is None:
-                for record in last():
-                    self._commit([(record, None)])
+                self._write_last(last())
             self._store.close()
+
+    def _write_last(self, records: list[Draft]) -> None:
+        """In one append: a log that was closed without its last checkpoint is taken for a rewritten one."""
+        entries = place_all(records, self._place.seq, self._place.prev)
+        seal = self._hooks.closing(entries)
+        entries.append(place(seal, entries[-1].seq + 1, entries[-1].leaf.hex()))
+        try:
+            self._append_own(entries)
+        except StoreFailed as error:
+            self._say_blocked(error.name, len(records))
 
     def _sweep(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
         """On `loop`, one timer for all who wait there: fails those whose time is over."""
@@ -259,13 +268,7 @@ class Writer:
             return False
         if self._some_expired:
             jobs = self._without_expired(jobs)
-        seq, prev = self._place.seq, self._place.prev
-        entries: list[Entry] = []
-        for record, _ in jobs:
-            seq += 1
-            entry = place(record, seq, prev)
-            prev = entry.leaf.hex()
-            entries.append(entry)
+        entries = place_all([record for record, _ in jobs], self._place.seq, self._place.prev)
         try:
             delayed = self._tell_delayed if self._delayed else None
             self._store.append(entries, sync=self._sync != "none", meanwhile=delayed)
@@ -274,7 +277,7 @@ class Writer:
             self._fail_jobs(jobs, error.name)
             self._say_blocked(error.name, len(jobs))
             return False
-        self._place.seq, self._place.prev = seq, prev
+        self._place.seq, self._place.prev = entries[-1].seq, entries[-1].leaf.hex()
         self._delayed.append((jobs, [entry.seq for entry in entries]))
         if not more:
             self._tell_delayed()
@@ -310,7 +313,7 @@ class Writer:
         """With the space kept for this, the log says that it stops; where even that fails, it just stops."""
         try:
             self._store.release_reserve()
-            self._append_own(self._make("audit.blocked", {"error": name, "refused": refused}))
+            self._say("audit.blocked", {"error": name, "refused": refused})
         except (OSError, StoreFailed):
             return
 
@@ -320,7 +323,7 @@ class Writer:
         try:
             self._store.keep_reserve()
             data: JsonObject = {"blocked_us": self._clock() - losses.since_us, "refused": losses.refused}
-            self._append_own(self._make("audit.resumed", data))
+            self._say("audit.resumed", data)
             while True:
                 with self._counting:
                     lost, losses.lost = losses.lost, Counter()
@@ -335,17 +338,19 @@ class Writer:
         by_type: JsonObject = dict(lost)
         times: JsonObject = {"from_us": losses.first_us, "to_us": losses.last_us}
         try:
-            self._append_own(self._make("audit.gap", {"lost": lost.total(), "by_type": by_type, **times}))
+            self._say("audit.gap", {"lost": lost.total(), "by_type": by_type, **times})
         except (OSError, StoreFailed):
             with self._counting:
                 losses.lost.update(lost)
             raise
 
-    def _append_own(self, record: Draft) -> None:
-        entry = place(record, self._place.seq + 1, self._place.prev)
-        self._store.append([entry], sync=self._sync != "none")
-        self._place.seq, self._place.prev = entry.seq, entry.leaf.hex()
-        self._hooks.written([entry])
+    def _say(self, type: str, data: JsonObject) -> None:
+        self._append_own(place_all([self._make(type, data)], self._place.seq, self._place.prev))
+
+    def _append_own(self, entries: list[Entry]) -> None:
+        self._store.append(entries, sync=self._sync != "none")
+        self._place.seq, self._place.prev = entries[-1].seq, entries[-1].leaf.hex()
+        self._hooks.written(entries)
 
     def _is_refused(self, record: Draft) -> bool:
         """Whether a record that comes now cannot be written; if so, it is counted."""
