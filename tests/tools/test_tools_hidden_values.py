@@ -7,16 +7,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from pydantic import SecretStr
 
 from ptc_tools import (
     Bounds,
+    Call,
+    Cancelled,
+    Contract,
+    Denied,
     Designer,
     Failure,
     Invocation,
     Next,
     Outcome,
     ProviderConfig,
+    RunContext,
     Secret,
+    Sensitive,
     Source,
     Success,
     ToolContext,
@@ -165,3 +172,85 @@ async def test_a_credential_in_an_origin_is_not_recorded() -> None:
     assert isinstance(outcome, Success)
     assert outcome.provenance is not None
     assert outcome.provenance.sources == (Source("db", "https://u:[redacted]@db/1"),)
+
+
+async def test_the_name_of_an_exception_is_looked_at_as_well() -> None:
+    """A library may make its exceptions while it runs."""
+
+    @tool
+    async def look(n: int, ctx: ToolContext) -> int:
+        """Look."""
+        raise type(f"No_{ctx.credentials['api'].reveal()}", (Exception,), {})("gone")
+
+    outcome = await invoke(look, {"n": 1}, run=holding("credential-canary"))
+    assert isinstance(outcome, Failure)
+    assert outcome.message == "the tool failed: No_[redacted]: gone"
+
+
+class Talkative:
+    """A policy, an approver and a middleware whose refusals quote what they were asked about."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def authorize(self, principal: str | None, *asked: Any) -> Denied | None:
+        return Denied("not_authorized", f"{principal} may not: {asked}")
+
+    async def approve(self, call: Call, contract: Contract, arguments: Any, run: RunContext) -> Denied | None:
+        return Denied("not_approved", f"{run.principal} may not: {arguments}")
+
+    async def __call__(self, invocation: Invocation, next: Next) -> Outcome:
+        run = invocation.run
+        said = f"{run.principal} {run.credentials['api'].reveal()} {invocation.arguments}"
+        outcome: Outcome = self.answer(said)
+        return outcome
+
+
+@pytest.mark.parametrize("who", ["policy", "approver", "middleware"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda said: Denied("not_authorized", said),
+        lambda said: Failure("tool_error", said),
+        lambda said: Cancelled(said),
+    ],
+)
+async def test_who_refuses_in_the_applications_name_says_nothing_hidden(who: str, answer: Any) -> None:
+    """Their words go to the model as a tool's do."""
+
+    @tool(approval="always" if who == "approver" else "never")
+    async def look(pin: Annotated[str, Sensitive]) -> str:
+        """Look."""
+        return pin
+
+    speaker = Talkative(answer)
+    recorder = MemoryRecorder()
+    run = run_with(principal="principal-canary", credentials={"api": Secret("credential-canary")})
+    outcome = await invoke(
+        look,
+        {"pin": "sensitive-canary"},
+        run=run,
+        recorder=recorder,
+        **{who: [speaker] if who == "middleware" else speaker},
+    )
+    assert isinstance(outcome, Denied | Failure | Cancelled)
+    assert "[redacted]" in outcome.message
+    assert "canary" not in outcome.message
+    assert recorder.last == outcome
+
+
+async def test_a_secret_of_pydantics_is_a_sensitive_parameter() -> None:
+    """Its author said so by its type."""
+
+    @tool
+    async def sign_in(password: SecretStr, n: int) -> int:
+        """Sign in."""
+        raise ValueError(password.get_secret_value())
+
+    recorder = MemoryRecorder()
+    outcome = await invoke(
+        sign_in, {"password": "password-canary", "n": 1}, recorder=recorder, redacting=True
+    )
+    assert sign_in.contract.sensitive_parameters == ("/password",)
+    assert "canary" not in repr(outcome)
+    assert recorder.arguments == [{"password": "[redacted]", "n": 1}]

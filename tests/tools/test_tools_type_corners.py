@@ -12,6 +12,7 @@ from typing_extensions import TypeAliasType
 import ptc_tools
 from ptc_tools import (
     Denied,
+    Failure,
     InvalidName,
     InvalidSignature,
     JsonObject,
@@ -227,3 +228,29 @@ def test_an_alias_that_may_be_none_counts_as_such() -> None:
 
     with pytest.raises(InvalidSignature, match="default"):
         tool(take)
+
+
+@pytest.mark.parametrize(("pattern", "why"), [("^(?=a)a", "look-around"), ("(", "unclosed group")])
+def test_a_pattern_that_cannot_be_checked_is_refused_at_registration(pattern: str, why: str) -> None:
+    """With the tool's name, and not by an error of a library's."""
+
+    async def take(text: Any) -> int:
+        """Take."""
+        return 1
+
+    take.__annotations__["text"] = Annotated[str, Field(pattern=pattern)]
+    with pytest.raises(ptc_tools.InvalidSchema, match=f"take.*{why}"):
+        tool(take)
+
+
+async def test_a_result_that_json_cannot_carry_is_named() -> None:
+    """Not by a place in a document that nobody sees."""
+
+    @tool
+    async def measure(n: int) -> float:
+        """Measure."""
+        return float("nan")
+
+    outcome = await invoke(measure, {"n": 1})
+    assert isinstance(outcome, Failure)
+    assert outcome.message == "the tool's result cannot be sent: NaN is not JSON"

@@ -28,7 +28,7 @@ from ptc_tools.outcome import Denied, Outcome
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
 from ptc_tools.record import Recorder
 from ptc_tools.refusals import caller_not_allowed, program_not_open, unknown_tool
-from ptc_tools.release import failed, released, timed_out
+from ptc_tools.release import failed, released, scrubbed, timed_out
 from ptc_tools.results import PLAIN
 from ptc_tools.strict_json import clone, loads
 from ptc_tools.tool import AnyTool
@@ -137,7 +137,7 @@ class Invoker:
             )
         except Exception:  # noqa: BLE001 - a policy that cannot decide has not granted anything
             return Denied("not_authorized", "the policy could not decide, so the call is refused")
-        return _decision(decision, Denied("not_authorized", "the policy did not grant the call"))
+        return _decision(decision, Denied("not_authorized", "the policy did not grant the call"), invocation)
 
     async def _approve(self, invocation: Invocation) -> Denied | None:
         if self._approver is None:
@@ -149,7 +149,7 @@ class Invoker:
             )
         except Exception:  # noqa: BLE001 - an approver that fails has not approved anything
             return Denied("not_approved", "the approval failed, so the call is refused")
-        return _decision(decision, Denied("not_approved", "the call was not approved"))
+        return _decision(decision, Denied("not_approved", "the call was not approved"), invocation)
 
     async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
         """Run the tool under its deadline, and bound and validate what it returns."""
@@ -251,8 +251,8 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "null")
 
 
-def _decision(decision: object, otherwise: Denied) -> Denied | None:
+def _decision(decision: object, otherwise: Denied, invocation: Invocation) -> Denied | None:
     """Only None grants: a policy that answers True or {} has not said what it means."""
-    if decision is None or isinstance(decision, Denied):
-        return decision
-    return otherwise
+    if decision is None:
+        return None
+    return scrubbed(decision, invocation) if isinstance(decision, Denied) else otherwise

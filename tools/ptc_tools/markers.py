@@ -87,8 +87,8 @@ def _marked(
 ) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
-    if schema.get(SENSITIVE_KEYWORD):
-        yield path
+    if schema.get(SENSITIVE_KEYWORD) or (schema.get("format") == "password" and schema.get("writeOnly")):
+        yield path  # the second is how a SecretStr describes itself
         return
     reference = schema.get("$ref")
     if isinstance(reference, str):

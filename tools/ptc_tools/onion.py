@@ -15,7 +15,7 @@ from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
 from ptc_tools.middleware import Invocation, Middleware, Next, broke_on_the_way
 from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
-from ptc_tools.release import described, uncertain
+from ptc_tools.release import described, scrubbed, uncertain
 from ptc_tools.strict_json import clone
 
 if TYPE_CHECKING:
@@ -162,8 +162,10 @@ class Onion:
             if isinstance(checked, Success) and type(outcome) is not Success:
                 return replace(outcome, value=checked.value)  # it stays partial or empty, as it was given
             return checked
+        if self._refusal is not None and outcome is self._refusal:
+            return self._refusal
         if isinstance(outcome, Denied | Failure | Cancelled):
-            return outcome
+            return scrubbed(outcome, self._invocation)
         return Failure("tool_error", f"a middleware returned {type(outcome).__name__}, not an outcome")
 
     async def _abandon(self, reason: BaseException) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import cast
+from dataclasses import replace
+from typing import TypeVar, cast
 
 from ptc_tools.call import JsonValue
 from ptc_tools.context import idempotency_key
@@ -20,6 +21,7 @@ from ptc_tools.markers import sensitive_texts
 from ptc_tools.middleware import Invocation
 from ptc_tools.mutation import is_transport_error
 from ptc_tools.outcome import (
+    Cancelled,
     DenialCode,
     Denied,
     Empty,
@@ -155,6 +157,18 @@ def uncertain(invocation: Invocation, what: str, error: BaseException | None) ->
 def described(error: BaseException, invocation: Invocation) -> str:
     """An exception for a model: without what this call knows and a model does not."""
     return describe_exception(error, lambda text: _scrubbed(text, invocation))
+
+
+Told = TypeVar("Told", bound=Denied | Failure | Cancelled)
+
+
+def scrubbed(outcome: Told, invocation: Invocation) -> Told:
+    """What an application's policy, approver or middleware says to the model, without what a model may not see.
+
+    The same object if there is nothing of it in the message.
+    """
+    message = _scrubbed(outcome.message, invocation)
+    return outcome if message == outcome.message else replace(outcome, message=message)
 
 
 def _scrubbed(text: str, invocation: Invocation) -> str:

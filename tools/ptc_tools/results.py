@@ -103,7 +103,16 @@ class TypedCodec(Codec):
             listed: list[JsonValue] = from_json(text, allow_inf_nan=False)
             return listed[0]
         except ValueError as error:
-            raise InvalidResult(str(error)) from None
+            raise InvalidResult(_why(text) or str(error)) from None
+
+
+def _why(text: bytes) -> str | None:
+    """What is wrong with a document, in the words of the strict reader."""
+    try:
+        loads(text, max_depth=MAX_DEPTH + 1)
+    except InvalidJson as error:
+        return str(error)
+    return None
 
 
 def _check_size(size: int, max_bytes: int) -> None:

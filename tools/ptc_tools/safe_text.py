@@ -31,8 +31,9 @@ def describe_exception(error: BaseException, hide: Callable[[str], str] | None =
     """
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]  # a task group of one says nothing by itself
-    name = type(error).__name__
+    name = shorten(type(error).__name__, 100)
     try:
+        name = name if hide is None else hide(name)
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         text = str(text)
         text = safe_text(text if hide is None else hide(text))

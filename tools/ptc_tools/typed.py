@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import SchemaError, core_schema
 from typing_extensions import TypedDict
 
 from ptc_tools.call import JsonObject, JsonValue
@@ -68,6 +68,9 @@ def _built(build: Callable[[], _Adapter], what: str) -> _Adapter:
         raise InvalidSignature(f"{what}: the type {error.name!r} cannot be found; define it first") from None
     except RecursionError:
         raise InvalidSignature(f"{what}: {_UNNAMED}") from None
+    except SchemaError as error:  # a pattern that its regular expressions cannot have, for instance
+        why = str(error).strip().splitlines()[-1].removeprefix("error: ").strip()
+        raise InvalidSchema(f"{what}: the type cannot be validated: {why}") from None
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         raise InvalidSignature(f"{what}: {str(error).splitlines()[0]}") from None
 
