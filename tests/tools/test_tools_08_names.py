@@ -7,6 +7,7 @@ import types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import TypedDict
 
 from ptc_tools import (
     Catalog,
@@ -259,6 +260,20 @@ class TestNoToolByItself:
 
 class TestExtensions:
     manifest = Manifest("records", "1.0", "Customer records.")
+
+    def test_a_bare_decorator_and_types_of_its_own_function_work_as_for_any_tool(self) -> None:
+        """An extension's author writes what everybody writes."""
+        extension = Extension(self.manifest)
+
+        class Local(TypedDict):
+            id: str
+
+        async def get(row: "Local") -> "Local":
+            """Get it."""
+            return row
+
+        assert extension.tool(get).contract.qualified_name == "records.get"
+        assert [entry.contract.name for entry in extension.tools] == ["get"]
 
     def test_a_tool_is_extension_dot_snake_case(self) -> None:
         """The prefix is the manifest's name, in the catalog and on the wire."""

@@ -69,6 +69,24 @@ async def a_tool_is_called_like_its_function(shop: Shop) -> None:
     assert_type(configured.unset, tuple[str, ...])
 
 
+records = ptc.Extension(ptc.Manifest("records", "1.0", "Customer records."))
+
+
+@records.tool
+async def get(sku: str) -> Stock:
+    return Stock(units=len(sku))
+
+
+@records.tool(effects="read")
+def find(sku: str) -> list[str]:
+    return [sku]
+
+
+async def a_tool_of_an_extension_is_called_like_its_function() -> None:
+    assert_type(await get("a"), Stock)
+    assert_type(find(sku="a"), list[str])
+
+
 async def an_outcome_is_one_of_a_few(invoker: ptc.Invoker, run: ptc.RunContext) -> str:
     outcome = await invoker.invoke(ptc.Call("c1", "bare", {"sku": "a"}), run)
     if isinstance(outcome, ptc.Partial):

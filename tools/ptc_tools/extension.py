@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
+from typing import overload
 
 from typing_extensions import Unpack
 
 from ptc_tools.errors import InvalidName, RegistrationError
+from ptc_tools.injected import Locals
 from ptc_tools.names import check_name, check_namespace
 from ptc_tools.options import ToolOptions
 from ptc_tools.parameters import name_of
-from ptc_tools.tool import AnyTool, Tool, tool
+from ptc_tools.tool import AnyTool, P, R, Tool, tool, typed_tool
 
 _SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
@@ -66,17 +69,26 @@ class Extension:
         self._tools[contract.name] = entry
         return entry
 
-    def tool(self, **options: Unpack[ToolOptions]) -> Callable[[Callable[..., object]], AnyTool]:
-        """`ptc.tool` with the extension's prefix: `@extension.tool(effects="read")`."""
+    @overload
+    def tool(self, function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: ...
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+    def tool(
+        self, function: Callable[P, R] | None = None, /, **options: Unpack[ToolOptions]
+    ) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+        """`ptc.tool` with the extension's prefix: `@extension.tool`, or `@extension.tool(effects="read")`."""
+        names = Locals(sys._getframe(1))
         if options.get("namespace", self.manifest.name) != self.manifest.name:
             raise InvalidName(f"the prefix of this extension's tools is {self.manifest.name!r}")
 
-        def register(function: Callable[..., object]) -> AnyTool:
-            check_extension_name(options.get("name") or name_of(function), self.manifest.name)
+        def register(target: Callable[P, R]) -> Tool[P, R]:
+            check_extension_name(options.get("name") or name_of(target), self.manifest.name)
             complete: ToolOptions = {**options, "namespace": self.manifest.name}
-            return self.add(tool(function, **complete))
+            made = typed_tool(target, names, complete)
+            self.add(made)
+            return made
 
-        return register
+        return register if function is None else register(function)
 
 
 def check_extension_name(name: str, extension: str) -> str:

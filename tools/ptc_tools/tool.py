@@ -210,12 +210,13 @@ def tool(
         raise TypeError(f"tool() has no option {sorted(unknown)[0]!r}")
 
     def register(target: Callable[P, R]) -> Tool[P, R]:
-        return _typed_tool(target, names, options)
+        return typed_tool(target, names, options)
 
     return register if function is None else register(function)
 
 
-def _typed_tool(function: Callable[P, R], names: Locals, options: ToolOptions) -> Tool[P, R]:
+def typed_tool(function: Callable[P, R], names: Locals, options: ToolOptions) -> Tool[P, R]:
+    """`tool` for who decorates in its author's stead: `names` are of the frame where the function stands."""
     if isinstance(function, Tool):
         raise RegistrationError(f"{function!r} is a tool already")
     if not callable(function):
