@@ -586,4 +586,103 @@ r, q = random.Random(1), random.Random(1)
 super(random.Random, r).seed(3)
 q.seed(3)
 r.random() == q.random()
+=== foreign self: a list of the library's that multiplies a class -> raises TypeError
+import collections
+class A: pass
+class S:
+    def __mul__(self, n): return A
+A.data = S()
+T = collections.UserList.__mul__(A, 1)
+T("M", (T,), {"__instancecheck__": lambda c, o: True})
+=== foreign self: a chain of maps that is copied -> raises TypeError
+import collections
+class A: pass
+A.maps = [(object,), {"__getattribute__": lambda s, n: 5}]
+collections.ChainMap.new_child(A, "X")
+=== foreign self: a property's own function -> raises TypeError
+import collections
+class A: pass
+A.maps = [0, A]
+collections.ChainMap.parents.fget(A)
+=== foreign self: a property bound by hand -> raises TypeError
+import collections
+class A: pass
+A.maps = [0, A]
+collections.ChainMap.parents.__get__(A)
+=== foreign self: a counter that copies a class -> raises TypeError
+import collections
+class A: pass
+collections.Counter.copy(A)
+=== foreign self: a flag that combines -> raises TypeError
+import enum
+class A: pass
+class V:
+    def __or__(self, o): return A
+A._get_value = lambda o: 0
+A._value_ = V()
+enum.Flag.__or__(A, 1)
+=== foreign self: a fraction that is copied -> raises TypeError
+from fractions import Fraction
+class A: pass
+A._numerator, A._denominator = "X", ()
+Fraction.__copy__(A)
+=== foreign self: a task group that looks for the loop -> raises TypeError
+import asyncio
+class X: pass
+x = X()
+x._entered, x._loop, x._parent_task = False, None, None
+await asyncio.TaskGroup.__aenter__(x)
+x._loop.call_soon
+=== foreign self: through super -> raises TypeError
+import collections
+class L(collections.UserList): pass
+class A: pass
+A.data = [A]
+super(L, L).__getitem__(A, slice(1))
+=== foreign self: an ABC that counts it among its own -> raises TypeError
+import collections.abc
+class A: pass
+collections.abc.Sequence.register(A)
+collections.abc.Sequence.index(A(), 1)
+=== foreign self: a method that picks by the type -> raises TypeError
+import functools, types
+got = []
+class P:
+    def dispatch(self, kind):
+        got.append(kind)
+        return print
+class Q: pass
+picks = types.SimpleNamespace(_dispatcher=types.SimpleNamespace(_real=P()))
+functools.singledispatchmethod.__get__(picks, None, Q)(Q)
+got[0]("X", (), {})
+=== made anew: a dispatcher as the member of an enumeration -> raises TypeError
+import enum, functools
+class P:
+    def dispatch(self, kind): return lambda *a: kind
+@functools.singledispatch
+def f(x): return 1
+class E(enum.Enum):
+    def __new__(cls, *a): return f
+    A = (P(), len)
+f(E)("X", (), {})
+=== made anew: a task as the member of an enumeration -> raises TypeError
+import asyncio, enum
+async def one(): return 1
+task = asyncio.create_task(one())
+await asyncio.sleep(0)
+class E(enum.Enum):
+    def __new__(cls, *a): return task
+    A = (one(),)
+=== made anew: by a builtin in the place of __new__ -> raises TypeError
+import enum, io
+text = io.StringIO("a")
+class E(enum.Enum):
+    __new__ = lambda cls, *a: max(a, key=bool)
+    A = (text, "")
+=== made anew: by the __new__ of the enumeration that is derived from -> raises TypeError
+import enum, io
+class Base(enum.Enum):
+    def __new__(cls, *a): return a[0]
+class E(Base):
+    A = (io.StringIO("a"), "b")
 """

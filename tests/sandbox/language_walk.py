@@ -238,6 +238,8 @@ def _neighbours(path, value, guard, class_of):
         except Exception:
             continue
         yield f"{path}.{name}", item
+        if isinstance(value, type) and _takes_any_self(value, name, item):
+            yield f"{path}.{name} on a foreign object", types.ModuleType("found")
         if name in ("__annotations__", "__dict__") or not callable(item):
             continue
         if isinstance(value, type) or name in _SAFE_TO_CALL:
@@ -245,6 +247,27 @@ def _neighbours(path, value, guard, class_of):
                 yield f"{path}.{name}()", item()
             except BaseException:
                 continue
+
+
+class _Foreign:
+    """An object of no class of the library's."""
+
+
+def _takes_any_self(kind, name, function) -> bool:
+    """Whether a method of a library's class runs on whatever it is given."""
+    if name in ("__new__", "__init_subclass__", "__class_getitem__") or kind.__module__ == "typing":
+        return False
+    if type(function) is property:
+        function = function.fget
+    if type(function) is not types.FunctionType or function.__module__ in ("__main__", "typing", "builtins"):
+        return False
+    try:
+        function(_Foreign())
+    except TypeError as error:
+        return " needs a " not in str(error)
+    except Exception:
+        return True
+    return True
 
 
 _OF_EACH_KIND = {type: 5000, types.FunctionType: 5000, types.BuiltinFunctionType: 2000, types.MethodType: 500}

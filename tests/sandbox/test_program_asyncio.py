@@ -303,6 +303,21 @@ async def test_no_future_on_a_loop_of_the_programs(sandbox: Sandbox, attack: str
     assert code in (result.error.code, result.error.type), result.error
 
 
+async def test_no_task_runs_in_a_context_of_the_programs(sandbox: Sandbox) -> None:
+    """Its `run` would be handed the task's own steps, to be taken when and as often as it likes."""
+    code = """
+import asyncio
+class C:
+    def run(self, step, *args): return step(*args)
+async def one(): return 1
+async with asyncio.TaskGroup() as group:
+    group.create_task(one(), context=C())
+"""
+    result = await sandbox.run(code, tools=TOOLS)
+    assert result.error is not None
+    assert "context must be a Context" in result.error.message
+
+
 async def test_futures_are_what_they_say(sandbox: Sandbox) -> None:
     """Futures and tasks are made, awaited and told apart by the names that programs have for them."""
     code = """

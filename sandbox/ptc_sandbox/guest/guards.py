@@ -26,7 +26,6 @@ from ptc_sandbox.guest.policy_names import Rule, load_rule, store_rule
 _METHOD: Final = types.BuiltinMethodType
 _ALIASES: Final[tuple[type, ...]] = (types.GenericAlias, typing._GenericAlias)  # type: ignore[attr-defined]
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
-_PARTIALMETHOD_GET: Final = functools.partialmethod.__get__
 _real_getattr = getattr
 _real_build_class = builtins.__build_class__
 
@@ -171,7 +170,8 @@ class Guards:
             binder = found.__objclass__
         if issubclass(binder, classmethod):
             raise RefusedAttribute("Programs may not bind a class method by hand: call it on the class.")
-        if found is _PARTIALMETHOD_GET or _real_getattr(found, "__func__", None) is _PARTIALMETHOD_GET:
+        by_hand: Any = functools.partialmethod.__get__
+        if found is by_hand or _real_getattr(found, "__func__", None) is by_hand:
             raise RefusedAttribute("Programs may not bind a partialmethod by hand: call it on an instance.")
         return found
 

@@ -91,7 +91,9 @@ class ProgramLoop(asyncio.BaseEventLoop):
         self, coro: Any, *, name: object = None, context: Context | None = None, **_: object
     ) -> ProgramTask:
         if context is not None and type(context) is not Context:
-            raise TypeError("context must be a Context")  # another's `run` would be handed the task's own steps
+            raise TypeError(
+                "context must be a Context"
+            )  # another's `run` would be handed the task's own steps
         self._tasks_made += 1
         number = self._tasks_made
         return ProgramTask(
