@@ -219,6 +219,8 @@ class TestCompile:
                 spec.arguments.decode(text)
         with pytest.raises(InvalidValue):
             spec.result.encode({"n": "1"})
+        with pytest.raises(InvalidJson):
+            spec.result.encode({"n": {1}})  # type: ignore[dict-item]
 
     async def test_a_spec_is_bound_to_a_function_and_runs_on_the_one_path(self) -> None:
         """Nothing else makes a declaration executable."""

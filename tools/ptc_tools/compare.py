@@ -56,8 +56,12 @@ class Comparison:
 
 
 def compare(old: Contract, new: Contract) -> Comparison:
-    """Compare two versions of one tool's contract."""
-    return Comparison(*_combined(list(_differences(old, new))))
+    """Compare two versions of one tool's contract. Identical ones have one fingerprint."""
+    reasons = list(_differences(old, new))
+    if not reasons and old.fingerprint() != new.fingerprint():
+        # What the model is shown, say, beside what a call is checked against: a pin must not pass over it.
+        reasons.append(Reason("$.parameters", "documentation", "shown in another way"))
+    return Comparison(*_combined(reasons))
 
 
 def compare_schemas(old: JsonValue, new: JsonValue) -> Comparison:

@@ -41,7 +41,7 @@ class ValueCodec:
 
     def encode(self, value: JsonValue) -> str:
         """Compact JSON text of a valid value. Raises `InvalidJson` or `InvalidValue`."""
-        return dumps(self._valid(value))
+        return dumps(self._valid(clone(value)))
 
     def _valid(self, value: JsonValue) -> JsonValue:
         if not self._validator.is_valid(value):
