@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ToolsetInfo:
-    """What a registry lists of a toolset."""
+    """What a registry lists of a toolset. With a `token`, who knows that registration need not resolve it."""
 
     name: str
     version: str | None = None
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

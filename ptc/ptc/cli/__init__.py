@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ptc.cli import audit, doctor, exec, tools
+from ptc.cli import audit, doctor, exec, registry, tools
 
 app = typer.Typer(
     name="ptc",
@@ -50,6 +50,7 @@ def root(
 app.command("exec")(exec.exec_program)
 app.add_typer(audit.app, name="audit")
 app.add_typer(tools.app, name="tools")
+app.add_typer(registry.app, name="registry")
 app.command("doctor")(doctor.doctor)
 
 

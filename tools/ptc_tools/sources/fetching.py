@@ -86,7 +86,10 @@ class Fetcher:
         names = [_checked_name(getattr(info, "name", None), source.name) for info in listed]
         if len(set(names)) < len(names):
             raise DuplicateIdentity(f"registry {source.name!r} lists a toolset twice")
-        found = await _all(self._resolve(source.name, name, deferred, room) for name in names)
+        found = await _all(
+            self._listed(source.name, name, getattr(info, "token", None), deferred, room)
+            for name, info in zip(names, listed, strict=True)
+        )
         whole = []
         for name, known in zip(names, found, strict=True):
             if known is None:
@@ -95,6 +98,16 @@ class Fetcher:
                 )
             whole.append(known)
         return _together(whole)
+
+    async def _listed(
+        self, registry: str, name: str, token: object, deferred: bool, room: asyncio.Semaphore
+    ) -> _Known | None:
+        """A toolset of the list: what is listed with a token that is known here is not asked for."""
+        before = self._known.get((registry, name, deferred))
+        client = self._registries.client(registry)
+        if before is not None and before.client is client and before.resolved.token == token:
+            return before
+        return await self._resolve(registry, name, deferred, room)
 
     async def _resolve(
         self, registry: str, name: str, deferred: bool, room: asyncio.Semaphore

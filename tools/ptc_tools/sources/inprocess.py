@@ -110,7 +110,8 @@ class LocalRegistry:
     async def list_toolsets(self) -> Sequence[ToolsetInfo]:
         with self._lock:
             return [
-                ToolsetInfo(name, known.provided.export.version) for name, known in self._toolsets.items()
+                ToolsetInfo(name, known.provided.export.version, known.token)
+                for name, known in self._toolsets.items()
             ]
 
     async def resolve_toolset(self, name: str, *, known: str | None = None) -> ResolvedToolset | None:

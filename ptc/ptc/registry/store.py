@@ -1,0 +1,414 @@
+"""A registry's file: SQLite (WAL) with what is registered now, which registrations were replaced, and the calls.
+
+Each method is one transaction, so that a decision and what follows from it are one step, whoever else asks.
+It holds arguments and results as they are: the file is for its owner alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar, cast
+
+from ptc.registry.errors import RegistryError, RegistryForbidden, RegistryStoreUnreadable
+from ptc_tools.admission import CallState, check_replacement, decide, not_admitted, registration_token
+from ptc_tools.call import JsonObject
+from ptc_tools.errors import AdmissionConflict, RegistryOverloaded, SourceMissing
+from ptc_tools.registry_protocol import CallResult, ResolvedCall, ResolvedToolset, ToolsetInfo
+from ptc_tools.strict_json import dumps
+
+APPLICATION_ID: Final = 0x50544347
+VERSION: Final = 1
+DEFAULT_WAIT: Final = 60.0
+KEEP_CALLS: Final = 7 * 24 * 3600.0
+LOOK_AGAIN: Final = 1.0
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE registry (version INTEGER NOT NULL) STRICT;
+INSERT INTO registry VALUES ({VERSION});
+CREATE TABLE toolsets (
+    name TEXT PRIMARY KEY, token TEXT NOT NULL, version TEXT NOT NULL, description TEXT, owner TEXT NOT NULL,
+    tools TEXT NOT NULL, at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE replaced (token TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, at REAL NOT NULL)
+    STRICT, WITHOUT ROWID;
+CREATE TABLE calls (
+    n INTEGER PRIMARY KEY, consumer TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL,
+    token TEXT NOT NULL, call TEXT NOT NULL, claim TEXT, result TEXT, at REAL NOT NULL, until REAL NOT NULL,
+    UNIQUE (consumer, key)
+) STRICT;
+CREATE INDEX waiting ON calls (token, n) WHERE state = 'published' AND claim IS NULL;
+CREATE INDEX old ON calls (at);
+PRAGMA application_id={APPLICATION_ID};
+COMMIT;
+"""  # noqa: S608 - two numbers of ours
+_WAITING = "state = 'published' AND claim IS NULL"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A call that a provider has taken on: `claim` is its right to say how it ended."""
+
+    key: str
+    consumer: str
+    claim: str
+    call: ResolvedCall
+    until: float
+
+
+class _Waiter:
+    """Somebody who waits for a change."""
+
+    __slots__ = ("event", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.event = asyncio.Event()
+
+
+class RegistryStore:
+    """`store = RegistryStore("registry.db")`; close it with `aclose`.
+
+    `max_waiting`: calls of one registration that may wait for a provider; further ones are told to come
+    again. `keep_calls` (seconds): how long an ended call keeps its result. Raises RegistryStoreUnreadable.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_waiting: int = 1_000,
+        keep_calls: float = KEEP_CALLS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(path)
+        self._max_waiting = max_waiting
+        self._keep = keep_calls
+        self._clock = clock
+        self._db = self._open()
+        self._thread = ThreadPoolExecutor(1, "ptc-registry")
+        self._waiting: dict[str, set[_Waiter]] = {}
+
+    # Registrations
+
+    async def publish(
+        self,
+        name: str,
+        version: str,
+        description: str | None,
+        tools: Sequence[JsonObject],
+        *,
+        owner: str,
+        revision: str | None = None,
+        expected_token: str | None = None,
+    ) -> str:
+        """Registers a toolset in place of the one of that name; gives the token.
+
+        The declarations were checked. Raises AdmissionConflict, and RegistryForbidden for a toolset of another
+        owner: who registered a name first keeps it.
+        """
+        token = registration_token(name, tools, revision)
+        text = dumps(list(tools))
+
+        def work(db: sqlite3.Connection) -> str:
+            row = db.execute("SELECT token, owner FROM toolsets WHERE name = ?", (name,)).fetchone()
+            current = None if row is None else str(row[0])
+            last = row[1] if row is not None else _last_owner(db, name)
+            if last is not None and last != owner:
+                raise RegistryForbidden(f"toolset {name!r} belongs to another publisher", status=403)
+            retired = db.execute("SELECT 1 FROM replaced WHERE token = ?", (token,)).fetchone() is not None
+            check_replacement(name, current, expected_token, token, retired)
+            if current is not None and current != token:
+                self._retire(db, current, name, owner)
+            values = (name, token, version, description, owner, text, self._clock())
+            db.execute("INSERT OR REPLACE INTO toolsets VALUES (?,?,?,?,?,?,?)", values)
+            db.execute(
+                "DELETE FROM calls WHERE at < ? AND until < ?",
+                (self._clock() - self._keep, self._clock()),
+            )
+            return token
+
+        return await self._do(work)
+
+    async def remove(self, name: str, token: str, *, owner: str) -> None:
+        """Takes a toolset away. Calls that were published keep their results. Raises AdmissionConflict."""
+
+        def work(db: sqlite3.Connection) -> None:
+            row = db.execute("SELECT token, owner FROM toolsets WHERE name = ?", (name,)).fetchone()
+            if row is None:
+                if db.execute("SELECT 1 FROM replaced WHERE token = ?", (token,)).fetchone():
+                    return
+                raise SourceMissing(f"there is no toolset {name!r}")
+            if row[1] != owner:
+                raise RegistryForbidden(f"toolset {name!r} belongs to another publisher", status=403)
+            if row[0] != token:
+                raise AdmissionConflict(f"toolset {name!r} was replaced meanwhile; it is not removed")
+            self._retire(db, token, name, owner)
+            db.execute("DELETE FROM toolsets WHERE name = ?", (name,))
+
+        await self._do(work)
+        self._wake(f"token {token}")
+
+    async def toolsets(self) -> list[ToolsetInfo]:
+        """All that are registered now, by name."""
+
+        def work(db: sqlite3.Connection) -> list[ToolsetInfo]:
+            rows = db.execute("SELECT name, version, token FROM toolsets ORDER BY name")
+            return [ToolsetInfo(*row) for row in rows]
+
+        return await self._read(work)
+
+    async def resolve(self, name: str, *, known: str | None = None) -> ResolvedToolset | None:
+        """A toolset as it is registered now; without its tools if the token is `known`."""
+
+        def work(db: sqlite3.Connection) -> tuple[object, ...] | None:
+            row: tuple[object, ...] | None = db.execute(
+                "SELECT token, version, description, CASE WHEN token = ? THEN NULL ELSE tools END"
+                " FROM toolsets WHERE name = ?",
+                (known or "", name),
+            ).fetchone()
+            return row
+
+        row = await self._read(work)
+        if row is None:
+            return None
+        token, version, description, text = cast("tuple[str, str, str | None, str | None]", row)
+        tools = None if text is None else cast("list[JsonObject]", json.loads(text))
+        return ResolvedToolset(name, token, tools, version, description)
+
+    # Calls, from the consumer's side
+
+    async def submit(self, consumer: str, call: ResolvedCall) -> CallResult | None:
+        """Publishes a call, or attaches to what is known of it; its result, or None while it has none.
+
+        Raises CallNotAdmitted, AdmissionConflict, CallIdentityConflict, RegistryOverloaded.
+        """
+
+        def work(db: sqlite3.Connection) -> tuple[CallResult | None, Exception | None, bool]:
+            row = db.execute(
+                "SELECT state, digest, result FROM calls WHERE consumer = ? AND key = ?", (consumer, call.key)
+            ).fetchone()
+            current = db.execute("SELECT token FROM toolsets WHERE name = ?", (call.toolset,)).fetchone()
+            state = None if row is None else cast("CallState", row[0])
+            action = decide(
+                state, None if row is None else row[1], call, None if current is None else current[0]
+            )
+            if action == "attach":
+                known = None if row[2] is None else CallResult.from_json(json.loads(row[2]))
+                return known, None, False
+            error: Exception | None = None
+            state = "published"
+            if action == "reject":
+                state, error = "rejected", not_admitted(call)
+            elif self._is_full(db, call.token):
+                state = "overloaded"
+                error = RegistryOverloaded(
+                    f"{call.toolset} has no room for the call now; the same call may be made again",
+                    call_id=call.call_id,
+                )
+            self._write(db, consumer, call, state)
+            return None, error, state == "published"
+
+        result, error, published = await self._do(work)
+        if error is not None:
+            raise error
+        if published:
+            self._wake(f"token {call.token}")
+        return result
+
+    async def wait(self, consumer: str, key: str, seconds: float) -> CallResult | None:
+        """The result of a published call, as soon as it is there; None after so many seconds."""
+
+        def work(db: sqlite3.Connection) -> str | None:
+            row = db.execute(
+                "SELECT result FROM calls WHERE consumer = ? AND key = ?", (consumer, key)
+            ).fetchone()
+            return None if row is None else row[0]
+
+        text = await self._until(f"call {consumer} {key}", lambda: self._read(work), seconds)
+        return None if text is None else CallResult.from_json(json.loads(text))
+
+    # Calls, from the provider's side
+
+    async def claim(self, name: str, token: str, claim: str, seconds: float, *, owner: str) -> Claimed | None:
+        """The oldest call that waits for this registration, as this provider's own; None after so many seconds.
+
+        `claim` is a fresh secret of the provider's: asked again with the same, the answer is the same.
+        Calls of a registration that was replaced meanwhile are claimed as well: they were published for it.
+        Raises RegistryForbidden, and AdmissionConflict once it was replaced and none of its calls waits.
+        """
+
+        def work(db: sqlite3.Connection) -> Claimed | None:
+            current = db.execute(
+                "SELECT 1 FROM toolsets WHERE token = ? AND owner = ?", (token, owner)
+            ).fetchone()
+            if (
+                current is None
+                and not db.execute(
+                    "SELECT 1 FROM replaced WHERE token = ? AND owner = ?", (token, owner)
+                ).fetchone()
+            ):
+                raise RegistryForbidden(
+                    f"toolset {name!r} is not registered so by this publisher", status=403
+                )
+            columns = "SELECT n, key, consumer, call, until FROM calls WHERE token = ?"
+            row = (
+                db.execute(f"{columns} AND claim = ? AND state = 'published'", (token, claim)).fetchone()
+                or db.execute(
+                    f"{columns} AND {_WAITING} AND until > ? ORDER BY n LIMIT 1", (token, self._clock())
+                ).fetchone()
+            )
+            if row is None:
+                if current is None:
+                    raise AdmissionConflict(
+                        f"toolset {name!r} was replaced; this registration has no more calls"
+                    )
+                return None
+            number, key, consumer, text, until = row
+            db.execute("UPDATE calls SET claim = ? WHERE n = ?", (claim, number))
+            return Claimed(key, consumer, claim, ResolvedCall.from_json(json.loads(text)), until)
+
+        return await self._until(f"token {token}", lambda: self._do(work), seconds)
+
+    async def finish(self, key: str, claim: str, result: CallResult) -> None:
+        """Says how a claimed call ended, once. Raises AdmissionConflict for a claim that is none."""
+        text = dumps(result.to_json())
+
+        def work(db: sqlite3.Connection) -> str:
+            row = db.execute(
+                "SELECT n, state, consumer FROM calls WHERE key = ? AND claim = ?", (key, claim)
+            ).fetchone()
+            if row is None:
+                raise AdmissionConflict(
+                    "there is no such claim: the call is another provider's, or forgotten"
+                )
+            number, state, consumer = row
+            if state == "published":
+                db.execute("UPDATE calls SET state = 'finished', result = ? WHERE n = ?", (text, number))
+            return str(consumer)
+
+        consumer = await self._do(work)
+        self._wake(f"call {consumer} {key}")
+
+    async def aclose(self) -> None:
+        """Lets go of the file. Idempotent."""
+        self._thread.shutdown(wait=True)
+        self._db.close()
+
+    # Inside
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """One transaction, in the thread that has the connection."""
+
+        def transaction() -> T:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                value = work(self._db)
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+            return value
+
+        return await self._in_thread(transaction)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """One statement that reads, in that thread."""
+        return await self._in_thread(lambda: work(self._db))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            raise RegistryError(f"the registry's database failed: {error}", status=503) from error
+
+    async def _until(self, topic: str, ask: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
+        """Asks now, and again whenever something of the topic changed, until there is an answer or time is over.
+
+        Another process on the same file is not heard of, so it also asks again each second.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        waiter = _Waiter(loop)
+        self._waiting.setdefault(topic, set()).add(waiter)
+        try:
+            while True:
+                waiter.event.clear()
+                found = await ask()
+                left = until - loop.time()
+                if found is not None or left <= 0:
+                    return found
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(waiter.event.wait(), min(left, LOOK_AGAIN))
+        finally:
+            waiting = self._waiting.get(topic, set())
+            waiting.discard(waiter)
+            if not waiting:
+                self._waiting.pop(topic, None)
+
+    def _wake(self, topic: str) -> None:
+        """Whoever waits for something of the topic looks again."""
+        for waiter in list(self._waiting.get(topic, ())):
+            if not waiter.loop.is_closed():
+                waiter.loop.call_soon_threadsafe(waiter.event.set)
+
+    def _retire(self, db: sqlite3.Connection, token: str, name: str, owner: str) -> None:
+        db.execute("INSERT OR IGNORE INTO replaced VALUES (?,?,?,?)", (token, name, owner, self._clock()))
+
+    def _is_full(self, db: sqlite3.Connection, token: str) -> bool:
+        (waiting,) = db.execute(
+            f"SELECT count(*) FROM calls WHERE token = ? AND {_WAITING} AND until > ?",  # noqa: S608 - no text
+            (token, self._clock()),
+        ).fetchone()
+        return bool(waiting >= self._max_waiting)
+
+    def _write(self, db: sqlite3.Connection, consumer: str, call: ResolvedCall, state: str) -> None:
+        now = self._clock()
+        wait = DEFAULT_WAIT if call.timeout is None else call.timeout
+        values = (consumer, call.key, call.digest, state, call.token, dumps(call.to_json()), now, now + wait)
+        db.execute(
+            "INSERT INTO calls (consumer, key, digest, state, token, call, at, until) VALUES (?,?,?,?,?,?,?,?)"
+            " ON CONFLICT (consumer, key) DO UPDATE SET state = excluded.state, call = excluded.call,"
+            " at = excluded.at, until = excluded.until",
+            values,
+        )
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        try:
+            (identity,) = db.execute("PRAGMA application_id").fetchone()
+            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if identity != APPLICATION_ID and (identity or tables):
+                raise RegistryStoreUnreadable(f"{self.path} is another application's database")
+            db.execute("PRAGMA journal_mode=WAL").fetchall()
+            if not tables:
+                db.executescript(_SCHEMA)
+            (version,) = db.execute("SELECT version FROM registry").fetchone()
+            if version != VERSION:
+                raise RegistryStoreUnreadable(
+                    f"{self.path} is a registry of version {version}, not {VERSION}"
+                )
+        except sqlite3.Error as error:
+            db.close()
+            raise RegistryStoreUnreadable(f"{self.path} is no registry, or it is damaged: {error}") from error
+        except RegistryStoreUnreadable:
+            db.close()
+            raise
+        return db
+
+
+def _last_owner(db: sqlite3.Connection, name: str) -> str | None:
+    """Whose a name was that is not registered now: it stays theirs."""
+    row = db.execute("SELECT owner FROM replaced WHERE name = ? ORDER BY at DESC LIMIT 1", (name,)).fetchone()
+    return None if row is None else str(row[0])
