@@ -19,7 +19,7 @@ from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext, ToolContext
 from ptc_tools.contract import Contract
 from ptc_tools.deadline import Expired, within
-from ptc_tools.errors import HostControlFlow, InvalidJson
+from ptc_tools.errors import HostControlFlow, InvalidJson, UnknownKey
 from ptc_tools.frozen import freeze_object
 from ptc_tools.ledger import Attempt, Ledger
 from ptc_tools.middleware import Invocation, Middleware
@@ -149,7 +149,8 @@ class Invoker:
             )
         except Exception:  # noqa: BLE001 - an approver that fails has not approved anything
             return Denied("not_approved", "the approval failed, so the call is refused")
-        return _decision(decision, Denied("not_approved", "the call was not approved"), invocation)
+        refusal = _decision(decision, Denied("not_approved", "the call was not approved"), invocation)
+        return None if refusal is None else _in_its_words(refusal, invocation)
 
     async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
         """Run the tool under its deadline, and bound and validate what it returns."""
@@ -249,6 +250,19 @@ def validate(tool: AnyTool, arguments: object) -> dict[str, object] | Denied:
 def _kind(value: object) -> str:
     kinds = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return kinds.get(type(value), "null")
+
+
+def _in_its_words(refusal: Denied, invocation: Invocation) -> Denied:
+    """A no to a call, as its tool's confirmation puts it for the model."""
+    publication = invocation.tool.contract.publication
+    confirmation = None if publication is None else publication.confirmation
+    if confirmation is None or refusal.code != "not_approved":
+        return refusal
+    try:
+        words = confirmation.refusal(invocation.arguments)
+    except UnknownKey:
+        return refusal
+    return refusal if words is None else replace(refusal, message=words)
 
 
 def _decision(decision: object, otherwise: Denied, invocation: Invocation) -> Denied | None:

@@ -37,10 +37,16 @@ class RequireAuthority:
     """Grants a call if its principal holds all that the tool's `authority` names.
 
     `held` maps principals to what they hold; a principal that is not in it, None included, holds nothing.
+    With `hide` a run is not even shown what it may not call.
     """
 
-    def __init__(self, held: Mapping[str | None, Collection[str]]) -> None:
+    def __init__(self, held: Mapping[str | None, Collection[str]], *, hide: bool = False) -> None:
         self._held = {principal: frozenset(names) for principal, names in held.items()}
+        self._hide = hide
+
+    def permits(self, principal: str | None, tool: Contract, labels: Mapping[str, str]) -> bool:
+        """Whether a run sees the tool: see `ptc_tools.sources.Visibility`."""
+        return not self._hide or set(tool.authority) <= self._held.get(principal, frozenset())
 
     async def authorize(
         self, principal: str | None, tool: Contract, arguments: JsonObject, caller: Caller

@@ -51,6 +51,12 @@ class Confirmation:
         """What stands above the question. Raises UnknownKey."""
         return None if self.title is None else Template(self.title).render(arguments)
 
+    def text(self, arguments: Mapping[str, JsonValue]) -> str:
+        """Heading and question. Raises UnknownKey."""
+        heading = self.heading(arguments)
+        question = self.ask(arguments)
+        return question if heading is None else f"{heading}\n{question}"
+
     def refusal(self, arguments: Mapping[str, JsonValue]) -> str | None:
         """What the model is told after a no. Raises UnknownKey."""
         return None if self.denied is None else Template(self.denied).render(arguments)
