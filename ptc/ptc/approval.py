@@ -61,6 +61,8 @@ class ApprovalRequest:
     expires_us: int | None = None
     uncertain: bool = False
     """The process ended while the call ran, and nobody knows what it did: see `Happened`."""
+    question: str | None = None
+    """What the tool's confirmation asks about this call, where it has one (`ptc.Confirmation`)."""
 
     @property
     def binding(self) -> str:
@@ -70,9 +72,11 @@ class ApprovalRequest:
         return hashlib.sha256(strict_json.canonical(identity)).hexdigest()
 
     def to_json(self) -> JsonObject:
-        uncertain: JsonObject = {"uncertain": True} if self.uncertain else {}
+        more: JsonObject = {"uncertain": True} if self.uncertain else {}
+        if self.question is not None:
+            more["question"] = self.question
         return {
-            **uncertain,
+            **more,
             "call_id": self.call_id,
             "namespace": self.namespace,
             "name": self.name,
@@ -97,6 +101,7 @@ class ApprovalRequest:
             requested_us=int(cast("int", value["requested_us"])),
             expires_us=None if expires is None else int(cast("int", expires)),
             uncertain=value.get("uncertain") is True,
+            question=cast("str | None", value.get("question")),
         )
 
 
@@ -222,7 +227,7 @@ class ApprovalDesk:
             return Denied("not_approved", verdict.reason)
         if self._rule.when is not None and not self._rule.when(call, contract, arguments, run):
             return None
-        raise await self.hold(self._request(call, arguments), contract, run)
+        raise await self.hold(self._request(call, contract, arguments), contract, run)
 
     async def hold(self, request: ApprovalRequest, contract: Contract, run: RunContext) -> ApprovalPending:
         """What leaves a call that waits for a decision, once its siblings have ended or wait as well."""
@@ -242,7 +247,8 @@ class ApprovalDesk:
         await self._siblings_done(request.caller, request)
         return ApprovalPending(request)
 
-    def _request(self, call: Call, arguments: JsonObject) -> ApprovalRequest:
+    def _request(self, call: Call, contract: Contract, arguments: JsonObject) -> ApprovalRequest:
+        asked = None if contract.publication is None else contract.publication.confirmation
         now = time.time_ns() // 1000
         after = self._rule.expires_after
         return ApprovalRequest(
@@ -253,6 +259,7 @@ class ApprovalDesk:
             call.namespace,
             requested_us=now,
             expires_us=None if after is None else now + int(after * 1_000_000),
+            question=None if asked is None else asked.text(arguments),
         )
 
     def _verdict(self, invocation: Invocation) -> Decision | None:
