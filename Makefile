@@ -12,7 +12,10 @@ help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(STAMP): requirements.lock pyproject.toml
-	@sh .ci/make-venv "$(VENV)"
+	@sh .ci/make-venv "$(VENV)" requirements.lock
+
+.venv-bench/.ready: requirements-bench.lock pyproject.toml
+	@sh .ci/make-venv .venv-bench requirements-bench.lock
 
 demo: $(STAMP) ## run the inventory and demand sample, no account needed
 	@$(BIN)/python samples/inventory_demand.py
@@ -29,8 +32,8 @@ check: $(STAMP) ## ruff, mypy --strict, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
-bench: $(STAMP) ## run every benchmark and rewrite the tables of docs/performance.md
-	@$(BIN)/python -m benchmarks
+bench: .venv-bench/.ready ## run every benchmark and rewrite the tables of docs/performance.md (or BENCH="search tools")
+	@.venv-bench/bin/python -m benchmarks $(BENCH)
 
 test-all: ## run the tests on every Python 3.11 to 3.14 that this machine has
 	@sh .ci/test-all
@@ -41,9 +44,12 @@ test-wheel: $(STAMP) ## build the wheel and test it without the source
 format: $(STAMP) ## format the code
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-lock: ## renew requirements.lock (needs uv)
-	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
-	    --generate-hashes --no-emit-index-url --no-header -o requirements.lock
+LOCKED := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev \
+	--extra monty --extra otel
+lock: ## renew requirements.lock and requirements-bench.lock (needs uv)
+	uv pip compile pyproject.toml $(LOCKED) -o requirements.lock
+	uv pip compile pyproject.toml $(LOCKED) --extra search-hybrid --extra bench -c requirements.lock \
+	    -o requirements-bench.lock
 
 clean: ## remove the virtual environment and caches
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -7,10 +7,8 @@ never scores (`ptc_tools.search.view` does) and never decides who may see a tool
 from __future__ import annotations
 
 import hashlib
-import threading
 from array import array
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from typing import cast
 
@@ -18,6 +16,7 @@ from ptc_tools.call import JsonValue
 from ptc_tools.errors import DuplicateTool, RegistrationError
 from ptc_tools.search.counts import Counted, Posting
 from ptc_tools.search.document import Document
+from ptc_tools.search.kept import Kept
 from ptc_tools.search.view import SearchView
 from ptc_tools.search.weights import FIELDS, Weights
 from ptc_tools.strict_json import canonical
@@ -58,7 +57,6 @@ class ToolIndex:
         "_free",
         "_keys",
         "_lengths",
-        "_lock",
         "_postings",
         "_totals",
         "_views",
@@ -73,7 +71,8 @@ class ToolIndex:
         self._lengths: tuple[array[int], ...] = tuple(array("I") for _ in FIELDS)
         self._totals: list[int] = [0] * len(FIELDS)
         self._postings: dict[str, Posting] = {}
-        self._reset()
+        self._views: Kept[frozenset[str] | None, SearchView] = Kept(VIEWS_KEPT)
+        self._fingerprint: str | None = None
         for document in documents:
             place, counted = self._place(document)
             for term, packed in counted.terms.items():
@@ -82,11 +81,6 @@ class ToolIndex:
                     posting = self._postings[term] = Posting(array("I"), array("Q"))
                 posting.places.append(place)
                 posting.counts.append(packed)
-
-    def _reset(self) -> None:
-        self._views: OrderedDict[frozenset[str] | None, SearchView] = OrderedDict()
-        self._lock = threading.Lock()
-        self._fingerprint: str | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -119,17 +113,7 @@ class ToolIndex:
         view, with what it has worked out.
         """
         wanted = None if keys is None else frozenset(keys)
-        with self._lock:
-            found = self._views.get(wanted)
-            if found is not None:
-                self._views.move_to_end(wanted)
-                return found
-        made = self._make_view(wanted)
-        with self._lock:
-            kept = self._views.setdefault(wanted, made)
-            while len(self._views) > VIEWS_KEPT:
-                self._views.popitem(last=False)
-        return kept
+        return self._views.get(wanted, lambda: self._make_view(wanted))
 
     def _make_view(self, wanted: frozenset[str] | None) -> SearchView:
         if wanted is None or self._entries.keys() <= wanted:
@@ -177,6 +161,10 @@ class ToolIndex:
     def updated(self, documents: Iterable[Document]) -> ToolIndex:
         """An index of exactly these documents; only what differs from this one is counted. For the next step's
         catalog. Raises `DuplicateTool`."""
+        return self.with_changes(*self.differences(documents))
+
+    def differences(self, documents: Iterable[Document]) -> tuple[list[Document], list[str]]:
+        """What `with_changes` must be told to have exactly these documents. Raises `DuplicateTool`."""
         wanted: dict[str, Document] = {}
         for document in documents:
             if document.key in wanted:
@@ -184,7 +172,7 @@ class ToolIndex:
             wanted[document.key] = document
         changed = [new for key, new in wanted.items() if self.document(key) != new]
         gone = [key for key in self._entries if key not in wanted]
-        return self.with_changes(changed, [*gone, *(new.key for new in changed if new.key in self)])
+        return changed, [*gone, *(new.key for new in changed if new.key in self)]
 
     def _rebuilt(self, added: list[Document], removed: list[str]) -> ToolIndex:
         for key in removed:

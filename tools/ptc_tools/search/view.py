@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -104,13 +104,24 @@ class SearchView:
 
         At most `limit`, which must be positive (`ValueError`).
         """
-        if limit < 1:
-            raise ValueError(f"limit must be at least 1, got {limit}")
+        check_limit(limit)
         plan = self._plan(Query.read(query))
         found = _best(plan, limit)
         hits = [Hit(self._keys[place], score) for score, place in found]
         hits.sort(key=lambda hit: (-hit.score, hit.key))
         return tuple(hits[:limit])
+
+    @property
+    def keys(self) -> list[str]:
+        """The key at each place, empty where the view has no tool: for `matches`."""
+        if self._member is None:
+            return list(self._keys)
+        return [key if there else "" for key, there in zip(self._keys, self._member, strict=True)]
+
+    def matches(self, query: str) -> Iterator[tuple[float, array[int], array[float]]]:
+        """For who adds up scores himself: each term's worth, the places of the tools that have it, its score there."""
+        for worth, scored in self._plan(Query.read(query)):
+            yield worth, scored.places, scored.scores
 
     def _plan(self, query: Query) -> list[tuple[float, _Scored]]:
         """The terms that this view has, with what each is worth, the one that can give most first."""
@@ -178,6 +189,12 @@ class SearchView:
         if not by_place:
             return None
         return _Scored.of(by_place, len(self._keys))
+
+
+def check_limit(limit: int) -> None:
+    """Raises `ValueError` for a limit that is not positive."""
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
 
 
 class _Norms(dict[int, float]):
