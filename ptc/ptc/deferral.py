@@ -6,7 +6,7 @@ snapshot. What was loaded is read from the history, elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -51,6 +51,11 @@ class Deferral:
     def sent_from_start(self, key: Key) -> bool:
         """Whether the request has the definition: the service's own search is told of all that it may find."""
         return self.by == "server" or not self.waits(key)
+
+    @property
+    def told(self) -> Collection[Key]:
+        """The tools that the request says are deferred: the service's own search alone has to know."""
+        return self.waiting if self.by == "server" else ()
 
     @property
     def loaded_in_order(self) -> list[Key]:

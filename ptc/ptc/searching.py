@@ -167,7 +167,7 @@ def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
         return {"tools": found}
 
     def load(names: list[str]) -> JsonValue:
-        loaded: list[JsonValue] = []
+        loaded: dict[Key, JsonValue] = {}
         unknown: list[JsonValue] = []
         by_name = {name: tool for tool in deferral.waiting.values() for name in _names(tool)}
         for name in dict.fromkeys(names):
@@ -175,8 +175,9 @@ def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
             if tool is None:
                 unknown.append(name)
             else:
-                loaded.append(load_record(tool))
-        return {"loaded": loaded, "unknown": unknown} if unknown else {"loaded": loaded}
+                loaded.setdefault(key_of(tool), load_record(tool))
+        told: JsonObject = {"loaded": [*loaded.values()]}
+        return {**told, "unknown": unknown} if unknown else told
 
     names: JsonObject = {
         "type": "array",

@@ -208,13 +208,13 @@ def build_step(
     if programs == "local" or hosted_tool_removed:  # a service refuses them without its programs tool
         sent = [entry for entry in sent if not program_only(entry)]
         hosted = [entry for entry in hosted if not program_only(entry)]
-    wire = definitions.wire(sent, deferred=None if deferral is None else deferral.waiting)
+    wire = definitions.wire(sent, deferred=None if deferral is None else deferral.told)
     wire += [client.definition for client in clients if not (hosted_tool_removed and program_only(client))]
     wire += [entry for entry in [*hosted, *still_callable] if isinstance(entry, dict)]
     wire += [entry.definition for entry in still_callable if isinstance(entry, ClientTool)]
     if programs == "hosted":
         wire.append({"type": HOSTED_PROGRAMS})
-    if deferral is not None and deferral.by == "server":
+    if deferral is not None and deferral.by == "server" and (deferral.waiting or _any_deferred(wire)):
         wire.append({"type": SEARCH})
     return Step(
         functions=functions,
@@ -225,6 +225,10 @@ def build_step(
         code_tool=None if code_tool is None else code_tool.contract.name,
         deferral=deferral,
     )
+
+
+def _any_deferred(wire: Iterable[JsonObject]) -> bool:
+    return any(definition.get("defer_loading") is True for definition in wire)
 
 
 def _code_tool(sandbox: Sandbox | None, tools: Sequence[AnyTool], deferral: Deferral | None) -> AnyTool:
