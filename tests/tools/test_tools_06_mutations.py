@@ -1,8 +1,12 @@
 """Point 6: a mutation commits to one thing, and when nobody knows whether it happened, that is what is said."""
 
 import asyncio
+import http.client
 
+import anyio
+import httpx2
 import pytest
+import urllib3
 
 from ptc_tools import (
     Call,
@@ -144,6 +148,41 @@ class TestUncertain:
         """There is nothing to be uncertain about."""
         read, _ = mutation(ConnectionResetError(), effects="read", commitment=None)
         assert type(await invoke(read, ARGUMENTS)) is Failure
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            httpx2.RemoteProtocolError("Server disconnected without sending a response."),
+            httpx2.ReadTimeout("late"),
+            urllib3.exceptions.ProtocolError("Connection aborted."),
+            urllib3.exceptions.ReadTimeoutError(None, "/", "late"),  # type: ignore[arg-type]
+            anyio.EndOfStream(),
+            http.client.IncompleteRead(b"half"),
+        ],
+    )
+    def test_a_clients_own_error_of_the_connection_counts_without_the_systems(self, error: Exception) -> None:
+        """A server that closes after it read the request leaves no error of the system's behind."""
+        assert is_transport_error(error)
+
+    async def test_a_server_that_closes_after_it_read_a_request_leaves_a_mutation_uncertain(self) -> None:
+        """Over a real connection, as it happens when a service is restarted."""
+
+        async def read_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(read_and_close, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+
+        @tool(effects="write", commitment="posts one thing")
+        async def post(n: int) -> int:
+            """Post it."""
+            async with httpx2.AsyncClient(trust_env=False) as client:
+                await client.post(f"http://127.0.0.1:{port}/", json={"n": n})
+            return n
+
+        async with server:
+            assert isinstance(await invoke(post, {"n": 1}), Uncertain)
 
     def test_the_systems_error_is_found_behind_a_librarys(self) -> None:
         """HTTP clients wrap the system's errors in classes of their own."""

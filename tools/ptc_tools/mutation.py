@@ -94,7 +94,10 @@ class Reconciliation:
 
 
 class TransportError(PtcError):
-    """For a tool to raise when a request may or may not have reached its service."""
+    """For a tool to raise when a request may or may not have reached its service.
+
+    Errors of the system's and of well-known clients (httpx, aiohttp, requests, database drivers) count as one.
+    """
 
     code = "transport_error"
 
@@ -108,12 +111,31 @@ _TRANSPORT = (
     ssl.SSLError,
 )
 
+# What clients call a broken or late connection where no error of the system's is behind it, such as a server
+# that closes after it has read the request: (package, class), so that nothing has to be imported to ask.
+_OF_CLIENTS = frozenset(
+    {
+        ("httpx", "TransportError"), ("httpx2", "TransportError"), ("http", "HTTPException"),
+        *((name, kind) for name in ("httpcore", "httpcore2")
+          for kind in ("NetworkError", "ProtocolError", "ProxyError", "TimeoutException")),
+        ("aiohttp", "ClientConnectionError"), ("aiohttp", "ClientPayloadError"),
+        ("urllib3", "ProtocolError"), ("urllib3", "TimeoutError"), ("h2", "ProtocolError"),
+        ("anyio", "BrokenResourceError"), ("anyio", "ClosedResourceError"), ("anyio", "EndOfStream"),
+        ("websockets", "ConnectionClosed"), ("openai", "APIConnectionError"), ("anthropic", "APIConnectionError"),
+        ("botocore", "HTTPClientError"), ("botocore", "ConnectionError"),
+        ("redis", "ConnectionError"), ("redis", "TimeoutError"), ("pymongo", "ConnectionFailure"),
+        ("psycopg", "OperationalError"), ("psycopg2", "OperationalError"), ("pymysql", "OperationalError"),
+        ("asyncpg", "PostgresConnectionError"),
+    }
+)  # fmt: skip
+
 
 def is_transport_error(error: BaseException) -> bool:
     """Whether the connection to a service broke, so that what it did is not known.
 
     HTTP clients raise classes of their own from the system's errors; the chain of causes is looked at, and
-    an `OSError` that a library defines is one of the network (requests, aiohttp), not of a file.
+    an `OSError` that a library defines is one of the network (requests, aiohttp), not of a file. A client that
+    is not known here needs a `TransportError` around its errors.
     """
     seen: set[int] = set()
     queue: list[BaseException | None] = [error]
@@ -122,7 +144,7 @@ def is_transport_error(error: BaseException) -> bool:
         if current is None or id(current) in seen:
             continue
         seen.add(id(current))
-        if isinstance(current, _TRANSPORT):
+        if isinstance(current, _TRANSPORT) or any(map(_is_of_a_client, type(current).__mro__)):
             return True
         if isinstance(current, OSError) and type(current).__module__ != "builtins":
             return True
@@ -130,3 +152,7 @@ def is_transport_error(error: BaseException) -> bool:
             queue.extend(current.exceptions)
         queue += [current.__cause__, current.__context__]
     return False
+
+
+def _is_of_a_client(kind: type) -> bool:
+    return (kind.__module__.partition(".")[0], kind.__name__) in _OF_CLIENTS
