@@ -125,16 +125,14 @@ def _index(search: Search) -> SearchIndex:
 
         return ToolIndex()
     if search == "hybrid":
-        return _hybrid()
+        from ptc_tools.search import HybridIndex
+
+        return HybridIndex()
     if callable(getattr(search, "view", None)) and callable(getattr(search, "with_changes", None)):
         return cast("SearchIndex", search)
     raise ConfigurationError(
         f'search={search!r}: give "lexical", "hybrid", "server", an index (ptc.ToolIndex()), or None'
     )
-
-
-def _hybrid() -> SearchIndex:
-    raise ConfigurationError('search="hybrid" is not there yet')
 
 
 def query_tool(deferral: Deferral) -> ClientTool:
