@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ptc.errors import (
         ConfigurationError,
         ContractChanged,
+        ConversationLocked,
         CredentialsMissing,
         CredentialsRejected,
         DeploymentNotFound,
@@ -224,6 +225,7 @@ _HOME = {
     "ptc.errors": (
         "ConfigurationError",
         "ContractChanged",
+        "ConversationLocked",
         "CredentialsMissing",
         "CredentialsRejected",
         "DeploymentNotFound",
@@ -426,6 +428,7 @@ __all__ = [
     "Contract",
     "ContractChanged",
     "Conversation",
+    "ConversationLocked",
     "CredentialsMissing",
     "CredentialsRejected",
     "Denied",

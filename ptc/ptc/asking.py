@@ -33,8 +33,11 @@ class Asker:
         self._timeout = timeout
         self._emit = emit
 
-    async def ask(self, body: JsonObject, number: int, *, programs_may_run: bool, sent: Sent) -> JsonObject:
-        """The response to a body. `sent` is awaited before each attempt. Raises EndpointError."""
+    async def ask(self, body: JsonObject, number: int, *, only_once: bool, sent: Sent) -> JsonObject:
+        """The response to a body. `sent` is awaited before each attempt. Raises EndpointError.
+
+        `only_once`: what may have been worked on is not sent again.
+        """
         attempt = 0
         while True:
             attempt += 1
@@ -46,7 +49,7 @@ class Asker:
                     return await self._streamed(body, self._emit)
                 return await self._endpoint.create(body, timeout=self._timeout)
             except EndpointError as error:
-                delay = self._retry.delay(error, attempt, programs_may_run=programs_may_run)
+                delay = self._retry.delay(error, attempt, only_once=only_once)
                 if delay is None:
                     raise
             await asyncio.sleep(delay)
@@ -74,7 +77,7 @@ class Asker:
                     return await self._endpoint.retrieve(response_id)
                 except EndpointError as error:
                     # Reading a response changes nothing, so every failure that may pass may be tried again.
-                    delay = self._retry.delay(error, attempt, programs_may_run=False)
+                    delay = self._retry.delay(error, attempt, only_once=False)
                     if delay is None:
                         raise
                 await asyncio.sleep(delay)

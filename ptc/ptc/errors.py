@@ -26,6 +26,7 @@ PtcError
  │         │    ├── ProgramsUnsupported   the deployment does not run programs
  │         │    └── ToolSearchUnsupported   the deployment or client has no tool search
  │         ├── RateLimited              429, after the retries
+ │         ├── ConversationLocked       409: another request is working in the conversation
  │         └── ServerFailed             5xx
  └── ToolCallError                 `on_tool_error="raise"` (from ptc_tools)
 """
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConfigurationError",
     "ContractChanged",
+    "ConversationLocked",
     "CredentialsMissing",
     "CredentialsRejected",
     "DeploymentNotFound",
@@ -336,6 +338,13 @@ class RateLimited(EndpointError):
     """The service still answers 429 after the retries; wait, or ask for more quota."""
 
     code = "rate_limited"
+    retry = "safe"
+
+
+class ConversationLocked(EndpointError):
+    """Another request is still working in the conversation, after the retries; one run at a time belongs there."""
+
+    code = "conversation_locked"
     retry = "safe"
 
 

@@ -28,7 +28,8 @@ _UNDER_WAY = ("queued", "in_progress")
 
 
 class Exchange:
-    """The exchanges of one run. `programs_may_run` stays set once a hosted program may have started."""
+    """The exchanges of one run. `in_doubt` stays set once a hosted program may have started, or a conversation
+    may have taken something in that nobody knows of: running again could do or say it twice."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Exchange:
         self._records = records
         self._asker = Asker(settings.endpoint, settings.retry, settings.request_timeout, emit)
         self._base = base_body(settings)
-        self.programs_may_run = False
+        self.in_doubt = False
         self.response_id: str | None = None
 
     async def next(self, step: Step) -> tuple[Event, ...]:
@@ -64,7 +65,7 @@ class Exchange:
         response = await self._recorded() or await self._ask_with_fallbacks(step)
         events = await self._received(step, response)
         while events and isinstance(events[0], StillRunning):
-            self.programs_may_run |= self._may_run(step)
+            self.in_doubt |= self._may_run(step)
             if not self._settings.background:
                 raise RemoteProtocolError(
                     "the response is still running, and no background response was asked for"
@@ -82,7 +83,7 @@ class Exchange:
     async def _received(self, step: Step, response: JsonObject) -> tuple[Event, ...]:
         """Notes what came before anything is made of it: a response that is refused may have run programs."""
         if isinstance(response, dict):
-            self.programs_may_run |= speaks_of_programs(response)
+            self.in_doubt |= speaks_of_programs(response)
             fresh = self._durable is None or await self._durable.received(response, self._exposure.programs)
             if self._durable is not None and fresh and (kept := self._steps.admissions_for(response, step)):
                 self._durable.note("selected", {"request": self._spent.requests, "tools": {**kept}})
@@ -93,10 +94,10 @@ class Exchange:
         try:
             events = self._conversation.receive(response)
         except RemoteProtocolError:
-            self.programs_may_run |= self._may_run(step)  # what cannot be read may hide a program
+            self.in_doubt |= self._may_run(step)  # what cannot be read may hide a program
             raise
         if any(isinstance(event, Failed) for event in events):
-            self.programs_may_run |= self._may_run(step)  # as after a 5xx: its output may not be all
+            self.in_doubt |= self._may_run(step)  # as after a 5xx: its output may not be all
         return events
 
     async def _recorded(self) -> JsonObject | None:
@@ -147,17 +148,18 @@ class Exchange:
         raise AssertionError("each fallback is taken once")
 
     async def _ask(self, step: Step, body: JsonObject) -> JsonObject:
-        hosted = self._may_run(step)
+        # What a conversation took in stays there: sent again, it would be said twice.
+        once = self._may_run(step) or self._conversation.mode == "conversation"
         try:
             return await self._asker.ask(
                 body,
                 self._spent.requests,
-                programs_may_run=hosted,
+                only_once=once,
                 sent=lambda attempt: self._records.sent(step, body, attempt),
             )
         except EndpointError as error:
-            self.programs_may_run |= hosted and error.retry == "ambiguous"
+            self.in_doubt |= once and error.retry == "ambiguous"
             raise
         except RemoteProtocolError:
-            self.programs_may_run |= hosted
+            self.in_doubt |= once
             raise

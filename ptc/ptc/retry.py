@@ -2,7 +2,8 @@
 
 A blind retry of an ambiguous failure can repeat a program's calls, so the driver decides, never the client:
 what was surely not worked on (429, a refused connection) is sent again with the same body; what may have
-been (a timeout, a 5xx, a cut stream) only while no program is open and none may have started.
+been (a timeout, a 5xx, a cut stream) only while no program is open and none may have started, and not into
+a conversation that the service keeps, which may have taken it in.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ class RetryPolicy:
     max_delay: float = 8.0
     max_wait: float = 60.0
 
-    def delay(self, error: EndpointError, attempt: int, *, programs_may_run: bool) -> float | None:
-        """Seconds until the next try after `attempt` tries (from 1), or None if there is none."""
+    def delay(self, error: EndpointError, attempt: int, *, only_once: bool) -> float | None:
+        """Seconds until the next try after `attempt` tries (from 1), or None if there is none.
+
+        `only_once`: a first try that may have been worked on is the last.
+        """
         if attempt >= self.attempts or error.retry == "never":
             return None
-        if error.retry == "ambiguous" and programs_may_run:
+        if error.retry == "ambiguous" and only_once:
             return None
         if error.retry_after is not None:
             return error.retry_after if error.retry_after <= self.max_wait else None

@@ -291,7 +291,7 @@ class Run:
                     pending.append(event)
                 case ProgramOpened():
                     self._context.programs.open(event.call_id)
-                    self._exchange.programs_may_run = True
+                    self._exchange.in_doubt = True
                     await self._records.opened(event)
                 case ProgramClosed():
                     self._context.programs.close(event.call_id)
@@ -382,7 +382,7 @@ class Run:
             ran = any(report.outcome.status != "denied" for report in self._reporter.calls)
             error.run_id = self._start.run_id
             error.items = (*self._conversation.history, *refused)
-            error.safe_to_retry = not ran and not self._exchange.programs_may_run
+            error.safe_to_retry = not ran and not self._exchange.in_doubt
             error.usage = self._spent.usage
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
         if isinstance(error, ResponseIncomplete):

@@ -199,6 +199,7 @@ async def test_background_responses_are_fetched_and_cancelled_by_id() -> None:
         (404, ptc.DeploymentNotFound, "never"),
         (408, ptc.EndpointTimeout, "ambiguous"),
         (409, ptc.RequestRejected, "never"),
+        (409, ptc.ConversationLocked, "safe"),
         (422, ptc.RequestRejected, "never"),
         (429, ptc.RateLimited, "safe"),
         (500, ptc.ServerFailed, "ambiguous"),
@@ -207,12 +208,13 @@ async def test_background_responses_are_fetched_and_cancelled_by_id() -> None:
 )
 async def test_each_status_is_a_typed_error(status: int, kind: type[ptc.EndpointError], retry: str) -> None:
     """With the service's own words and code."""
-    body = {"error": {"message": "said so", "code": "because"}}
+    locked = "conversation_locked" if kind is ptc.ConversationLocked else "because"
+    body = {"error": {"message": "said so", "code": locked}}
     async with client_of(lambda request: httpx2.Response(status, json=body)) as client:
         with pytest.raises(kind, match="said so") as error:
             await ptc.Runner(client=client, model="m", retry=NO_RETRY).run("go")
     raised = error.value
-    assert (type(raised), raised.status, raised.error_code, raised.retry) == (kind, status, "because", retry)
+    assert (type(raised), raised.status, raised.error_code, raised.retry) == (kind, status, locked, retry)
 
 
 @pytest.mark.parametrize(

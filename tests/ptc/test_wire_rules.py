@@ -400,6 +400,25 @@ async def test_rule_14_without_programs_an_ambiguous_failure_is_repeated(failure
     assert RAN == [1]
 
 
+@pytest.mark.parametrize("failure", AMBIGUOUS)
+@pytest.mark.parametrize("late", [False, True])
+async def test_rule_14_nothing_is_said_twice_in_a_conversation(failure: Any, late: bool) -> None:
+    """The service may have taken the input in before it failed, and has it still."""
+    endpoint = FakeEndpoint(*([[function_call()]] if late else []), failure(), [answer()])
+    with pytest.raises(ptc.EndpointError) as error:
+        await runner(endpoint, programs=None, history="conversation").run("go", conversation_id="conv_1")
+    assert not error.value.safe_to_retry
+    assert len(endpoint.bodies) == 1 + late
+
+
+async def test_rule_14_a_conversation_that_is_busy_is_waited_for() -> None:
+    """The service did nothing with the request yet."""
+    locked = ptc.ConversationLocked("busy", status=409)
+    endpoint = FakeEndpoint(locked, [answer()])
+    result = await runner(endpoint, history="conversation").run("go", conversation_id="conv_1")
+    assert result.output_text == "done"
+
+
 async def test_rule_14_the_client_itself_retries_nothing() -> None:
     """One attempt of the driver is one request on the wire, whatever the client was set to."""
     seen: list[str] = []

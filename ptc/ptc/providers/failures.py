@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ptc.errors import (
+    ConversationLocked,
     CredentialsRejected,
     DeploymentNotFound,
     EndpointError,
@@ -116,6 +117,11 @@ def of_status(status: int, body: Mapping[str, object], *, retry_after: float | N
         )
     if status == 429:
         return RateLimited(f"too many requests (HTTP 429); wait, or ask for more quota; {said}", **common)
+    if status == 409 and _is_locked(body):
+        return ConversationLocked(
+            f"another request is working in the conversation (HTTP 409): run one at a time in it; {said}",
+            **common,
+        )
     if status == 408:
         return EndpointTimeout(f"the service gave up waiting (HTTP 408); {said}", **common)
     if status >= 500:
@@ -134,6 +140,12 @@ def of_status(status: int, body: Mapping[str, object], *, retry_after: float | N
             **common,
         )
     return RequestRejected(f"the service refused the request (HTTP {status}); {said}", **common)
+
+
+def _is_locked(body: Mapping[str, object]) -> bool:
+    """Whether the service did nothing, since another request was at work in the same conversation."""
+    text = str(body.get("message")).lower()
+    return body.get("code") == "conversation_locked" or "operating on this conversation" in text
 
 
 def is_about_programs(body: Mapping[str, object]) -> bool:
