@@ -7,21 +7,17 @@ the run is resumed.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from ptc_tools import strict_json
 from ptc_tools.call import Call, Caller, Direct, JsonObject, JsonValue, Program
-from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.errors import HostControlFlow
-from ptc_tools.invoke import Invoker
 from ptc_tools.middleware import Invocation, Next
 from ptc_tools.outcome import Denied, Outcome
 from ptc_tools.record import Recorder
@@ -136,33 +132,14 @@ Decision: TypeAlias = Approve | Deny | Happened
 
 
 class ApprovalPending(HostControlFlow):
-    """Leaves a call that waits for a decision; the run pauses when its siblings have finished."""
+    """Leaves a call that waits for a decision. Its siblings go on, and so does a local program, until nothing
+    but calls that wait is left of it: then it is suspended, and the run pauses with all that it asks."""
 
     waits = True
 
     def __init__(self, request: ApprovalRequest) -> None:
         super().__init__(f"{request.name} waits for an approval")
         self.request = request
-
-
-class _Program:
-    """The calls of one local program: a program is suspended only where none of them is half done."""
-
-    def __init__(self) -> None:
-        self.active = 0
-        self.waiting = 0
-        self.suspended: ApprovalRequest | None = None
-        self._changed = asyncio.Event()
-
-    def count(self, *, active: int = 0, waiting: int = 0) -> None:
-        self.active += active
-        self.waiting += waiting
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def all_wait(self) -> None:
-        while self.active > self.waiting:
-            await self._changed.wait()
 
 
 class ApprovalDesk:
@@ -179,7 +156,7 @@ class ApprovalDesk:
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
         *,
         asked: Iterable[ApprovalRequest] = (),
-        on_ask: Callable[[ApprovalRequest], None] | None = None,
+        on_ask: Callable[[ApprovalRequest, Contract], None] | None = None,
     ) -> None:
         self._asked = {request.binding: request for request in asked}
         self._on_ask = on_ask
@@ -187,7 +164,6 @@ class ApprovalDesk:
         self._recorder = recorder
         self._decided = {request.binding: (request, decision) for request, decision in decided.values()}
         self._verdicts: dict[str, Decision | None] = {}
-        self._programs: dict[str, _Program] = {}
         self.requests: dict[str, ApprovalRequest] = {}
         self.contracts: dict[str, Contract] = {}
 
@@ -198,23 +174,6 @@ class ApprovalDesk:
         if isinstance(verdict, Approve) and verdict.arguments is not None:
             invocation = invocation.with_arguments(dict(verdict.arguments))
         return await next(invocation)
-
-    @contextmanager
-    def running(self, caller: Caller) -> Iterator[None]:
-        """Around a whole call. It ends in the step in which the outcome is handed to who asked, so that a
-        program's journal has the answer before a sibling that waits here goes on."""
-        if not isinstance(caller, Program):
-            yield
-            return
-        program = self._programs.setdefault(caller.caller_id, _Program())
-        if program.suspended is not None:
-            # The program is being ended: a call that starts now would run again when it is resumed.
-            raise ApprovalPending(program.suspended)
-        program.count(active=1)
-        try:
-            yield
-        finally:
-            program.count(active=-1)
 
     async def approve(
         self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext
@@ -230,12 +189,12 @@ class ApprovalDesk:
         raise await self.hold(self._request(call, contract, arguments), contract, run)
 
     async def hold(self, request: ApprovalRequest, contract: Contract, run: RunContext) -> ApprovalPending:
-        """What leaves a call that waits for a decision, once its siblings have ended or wait as well."""
+        """What leaves a call that waits for a decision."""
         known = self._asked.get(request.binding)
         if known is not None and known.uncertain == request.uncertain:
             request = known  # asked before the process ended: what it waits for, and until when, stays
         elif self._on_ask is not None:
-            self._on_ask(request)
+            self._on_ask(request, contract)
         self.requests[request.call_id] = request
         self.contracts[request.call_id] = contract
         data: JsonObject = {
@@ -244,8 +203,16 @@ class ApprovalDesk:
             "reason": request.reason,
         }
         await self._recorder.event("approval.requested", data, run)
-        await self._siblings_done(request.caller, request)
         return ApprovalPending(request)
+
+    def open_requests(self, waiting: Collection[str]) -> tuple[ApprovalRequest, ...]:
+        """What is asked of a batch in which these calls wait: of themselves, and of local programs among them."""
+        return tuple(
+            request
+            for request in self.requests.values()
+            if request.call_id in waiting
+            or (isinstance(request.caller, Program) and request.caller.caller_id in waiting)
+        )
 
     def _request(self, call: Call, contract: Contract, arguments: JsonObject) -> ApprovalRequest:
         asked = None if contract.publication is None else contract.publication.confirmation
@@ -272,27 +239,3 @@ class ApprovalDesk:
         if request.expires_us is not None and time.time_ns() // 1000 > request.expires_us:
             return Deny("the approval came too late: it had expired")
         return decision
-
-    async def _siblings_done(self, caller: Caller, request: ApprovalRequest) -> None:
-        """Waits until every other call of the same program has ended or waits as well."""
-        program = self._programs.get(caller.caller_id) if isinstance(caller, Program) else None
-        if program is None:
-            return
-        program.count(waiting=1)
-        try:
-            await program.all_wait()
-            program.suspended = program.suspended or request
-        finally:
-            program.count(waiting=-1)
-
-
-class WatchedInvoker(Invoker):
-    """The one path, with a desk that knows which calls of a program are under way."""
-
-    def __init__(self, catalog: Catalog, desk: ApprovalDesk, **options: Any) -> None:
-        super().__init__(catalog, **options)
-        self._desk = desk
-
-    async def invoke(self, call: Call, run: RunContext) -> Outcome:
-        with self._desk.running(call.caller):
-            return await super().invoke(call, run)

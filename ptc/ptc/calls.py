@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, PauseForApproval, WatchedInvoker
+from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, PauseForApproval
 from ptc.batch import Batch, BatchResult, Ledger
 from ptc.budget import Budget
 from ptc.choice import ToolChoice
@@ -25,7 +25,7 @@ from ptc.items import is_client_call, item_type, refused_call_of
 from ptc.limits import Spent
 from ptc.loading import LoadedTools
 from ptc.outputs import output_for
-from ptc.recovery import Recovering, RecoveringInvoker, Recovery
+from ptc.recovery import RecoveringInvoker, Recovery
 from ptc.reporting import RunReporter
 from ptc.settings import Settings
 from ptc.toolbox import Step
@@ -136,26 +136,18 @@ class Calls:
         }
         # The calls of a hosted program are of the batch, which is answered before anything is raised.
         raising = settings.on_tool_error == "raise" and step.programs == "local"
-        if self.desk is None:
-            options |= {"approver": settings.approver, "middleware": own}
+        options |= {"approver": settings.approver, "middleware": own}
+        if self.desk is not None and isinstance(settings.approver, PauseForApproval):
+            # Innermost, so that a decision binds to the arguments that the tool would get.
+            options |= {"approver": self.desk, "middleware": (*own, self.desk)}
+        if self.recovery is None:
             functions = (RaisingInvoker if raising else Invoker)(step.functions, **options)
             return functions, functions.with_catalog(step.handlers)
-        # Innermost, so that a decision binds to the arguments that the tool would get.
-        options |= {"approver": settings.approver, "middleware": own}
-        if isinstance(settings.approver, PauseForApproval):
-            options |= {"approver": self.desk, "middleware": (*own, self.desk)}
-        if self.recovery is not None:
-            self.recovery.code_tool = step.code_tool
-            recovering = RecoveringRaisingInvoker if raising else RecoveringInvoker
-            found = recovering(step.functions, self.desk, **options)
-            handlers = RecoveringInvoker(step.handlers, self.desk, **options)
-            found.recovery = handlers.recovery = self.recovery
-            return found, handlers
-        watched = WatchedRaisingInvoker if raising else WatchedInvoker
-        return (
-            watched(step.functions, self.desk, **options),
-            WatchedInvoker(step.handlers, self.desk, **options),
-        )
+        self.recovery.code_tool = step.code_tool
+        found = (RecoveringRaisingInvoker if raising else RecoveringInvoker)(step.functions, **options)
+        handlers = RecoveringInvoker(step.handlers, **options)
+        found.recovery = handlers.recovery = self.recovery
+        return found, handlers
 
     def _settled(self, call: Call, outcome: Outcome) -> None:
         self._exposure.settle(call, isinstance(outcome, Success))
@@ -182,11 +174,7 @@ class RaisingInvoker(Invoker):
         return outcome
 
 
-class WatchedRaisingInvoker(RaisingInvoker, WatchedInvoker):
-    """Both: the desk counts the call as over before the program is ended."""
-
-
-class RecoveringRaisingInvoker(RaisingInvoker, Recovering, WatchedInvoker):
+class RecoveringRaisingInvoker(RaisingInvoker, RecoveringInvoker):
     """The same in a durable run: what a call gave before its process ended is raised as well."""
 
 

@@ -293,8 +293,9 @@ class Durable:
         ]
         self.note("answered", {"request": self.request(), "calls": told})
 
-    def asked(self, request: ApprovalRequest) -> None:
-        self.note("asked", {"request": request.to_json()})
+    def asked(self, request: ApprovalRequest, contract: Contract) -> None:
+        token = self._token(contract)
+        self.note("asked", {"request": request.to_json(), "contract": token})
 
     def decided(self, call_id: str, decision: Decision) -> None:
         self.note("decided", {"call_id": call_id, "decision": decision_to_json(decision)})

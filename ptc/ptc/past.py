@@ -54,7 +54,10 @@ class Past:
     compacted: dict[int, list[JsonObject]] = field(default_factory=dict)
     journals: dict[str, JsonObject] = field(default_factory=dict)
     asked: dict[str, ApprovalRequest] = field(default_factory=dict)
+    asked_under: dict[str, JsonObject] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    """Calls that were asked about and have run or been answered since: nothing is left to decide about them."""
     programs: list[tuple[int, str, JsonObject]] = field(default_factory=list)
     told: set[tuple[str, str]] = field(default_factory=set)
     offered: JsonObject | None = None
@@ -114,6 +117,7 @@ class Past:
                 answers = self.answers.setdefault(data["request"], {})
                 for call_id, item, outcome in data["calls"]:
                     answers[call_id] = (item, outcome_from_json(outcome))
+                    self.done.add(call_id)
             case "terminated":
                 self.terminated[data["request"]] = data["text"]
             case "compacted":
@@ -122,6 +126,8 @@ class Past:
                 self.journals[data["program"]] = {"header": data["header"], "entries": []}
             case "entry":
                 cast("list[Any]", self.journals[data["program"]]["entries"]).append(data["entry"])
+                if data["entry"][0] == "answer":
+                    self.done.add(f"{data['program']}:{data['entry'][1]}")
             case "program":
                 self.programs.append((data["request"], data["type"], data["data"]))
             case "told":
@@ -129,7 +135,10 @@ class Past:
             case "asked":
                 request = ApprovalRequest.from_json(data["request"])
                 self.asked[request.call_id] = request
+                if data.get("contract") is not None:
+                    self.asked_under[request.call_id] = self.contracts[data["contract"]]
                 self.decisions.pop(request.call_id, None)
+                self.done.discard(request.call_id)
             case "decided":
                 self.decisions[data["call_id"]] = decision_from_json(data["decision"])
             case "ended":
@@ -144,6 +153,7 @@ class Past:
         attempts = known.attempts + 1 if known else 1
         contract = self.contracts[data["contract"]]
         self.calls[key] = PastCall(key, call, data["arguments"], data["request"], contract, attempts)
+        self.done.add(call.call_id)
         request = self.asked.get(call.call_id)
         if request is not None and request.uncertain:
             self.decisions.pop(call.call_id, None)  # it was about the attempt before

@@ -57,9 +57,12 @@ def state_of(
         history=tuple(conversation.history),
         pending=tuple(call.item for call in waiting.values()),
         answers=conversation.answers,
-        approvals=tuple(desk.requests.values()),
+        approvals=desk.open_requests(waiting),
         journals={call_id: journal for call_id, journal in reporter.suspended.items() if call_id in waiting},
-        contracts={call_id: contract.to_json() for call_id, contract in desk.contracts.items()},
+        contracts={
+            request.call_id: desk.contracts[request.call_id].to_json()
+            for request in desk.open_requests(waiting)
+        },
         offered=tuple(_names(exposure.entries)),
         hosted_tool=exposure.hosted_tool,
         forced_choice=steps.choice.forced,
@@ -87,7 +90,10 @@ def _removed(
     """What the batch could call, and is not offered any more, as far as the calls that wait need it."""
     waiting = list(waiting) if steps.current is None else steps.current.meant(list(waiting))
     needed = {(call.call.namespace, call.call.name) for call in waiting}
-    needed |= {(request.namespace, request.name) for request in desk.requests.values()}
+    needed |= {
+        (request.namespace, request.name)
+        for request in desk.open_requests([call.call.call_id for call in waiting])
+    }
     code_tool = None if steps.current is None else steps.current.code_tool
     local = any(call.kind == "function_call" and call.call.name == code_tool for call in waiting)
     return [

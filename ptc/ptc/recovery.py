@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny, Happened, WatchedInvoker
+from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny, Happened
 from ptc.durable import Durable, in_tool
 from ptc.errors import ContractChanged
 from ptc.limits import Limits, Spent
@@ -64,6 +64,15 @@ class Recovery:
         except InvalidJson:
             return None  # it cannot have been admitted
 
+    def check_contract(self, call: Call, invoker: Invoker) -> None:
+        """A call that waited for a decision runs as it was asked about. Raises ContractChanged."""
+        past = self.durable.past
+        request, contract = past.asked.get(call.call_id), past.asked_under.get(call.call_id)
+        if request is None or contract is None:
+            return
+        if (request.namespace, request.name, request.caller) == (call.namespace, call.name, call.caller):
+            _under_its_contract(contract, call, invoker, "waits for an approval")
+
     def give_again(self, past: PastCall) -> None:
         """A call with an outcome counts and is reported as it was; it does not run."""
         assert past.outcome is not None
@@ -97,7 +106,7 @@ class Recovery:
     def is_code_tool(self, call: Call) -> bool:
         return isinstance(call.caller, Direct) and call.namespace is None and call.name == self.code_tool
 
-    async def resolve(self, invoker: Recovering, past: PastCall, run: RunContext) -> Outcome | None:
+    async def resolve(self, invoker: RecoveringInvoker, past: PastCall, run: RunContext) -> Outcome | None:
         """The outcome of a call of the past, or None: it may run (again) now. Raises ContractChanged."""
         call = past.call
         if past.settled:
@@ -111,18 +120,9 @@ class Recovery:
         if self.is_code_tool(call):
             self._give_calls_again(self._in_journal(call.call_id))
             return None  # the program goes on from its journal
-        tool = invoker.catalog.resolve(call.namespace, call.name)
-        if tool is None:
-            raise ContractChanged(
-                f"{call.qualified_name} was running when its process ended, and is gone now"
-            )
-        admitted = Contract.from_json(past.contract)
-        verdict = compare(admitted, tool.contract)
-        if not verdict.covered:
-            raise ContractChanged(
-                f"{call.qualified_name} was running when its process ended, and its contract is"
-                f" {verdict.verdict} now: " + "; ".join(str(reason) for reason in verdict.reasons[:3])
-            )
+        admitted, tool = _under_its_contract(
+            past.contract, call, invoker, "was running when its process ended"
+        )
         both = (admitted, tool.contract)
         if all(contract.effects == "read" for contract in both):
             return await self._told(past, tool.contract, "run_again", run)
@@ -161,7 +161,7 @@ class Recovery:
         return outcome
 
     async def _decide(
-        self, invoker: Recovering, past: PastCall, tool: AnyTool, decision: Decision, run: RunContext
+        self, invoker: RecoveringInvoker, past: PastCall, tool: AnyTool, decision: Decision, run: RunContext
     ) -> Outcome | None:
         outcome: Outcome | None = None
         if isinstance(decision, Deny):
@@ -174,7 +174,7 @@ class Recovery:
         return await self._told(past, tool.contract, resolution, run, outcome)
 
     async def _reconcile(
-        self, invoker: Recovering, past: PastCall, tool: AnyTool, run: RunContext
+        self, invoker: RecoveringInvoker, past: PastCall, tool: AnyTool, run: RunContext
     ) -> tuple[bool, Outcome | None]:
         """Asks the declared read. Whether it told, and the outcome; None where nothing had happened."""
         declared = tool.contract.reconciliation
@@ -224,13 +224,30 @@ class Recovery:
         )
 
 
+def _under_its_contract(
+    stored: JsonObject, call: Call, invoker: Invoker, what: str
+) -> tuple[Contract, AnyTool]:
+    """The contract that is kept of a call, and the tool of now. Raises ContractChanged where it is another."""
+    tool = invoker.catalog.resolve(call.namespace, call.name)
+    if tool is None:
+        raise ContractChanged(f"{call.qualified_name} {what}, and is not there any more")
+    kept = Contract.from_json(stored)
+    verdict = compare(kept, tool.contract)
+    if not verdict.covered:
+        raise ContractChanged(
+            f"{call.qualified_name} {what}, and its contract is {verdict.verdict} now: "
+            + "; ".join(str(reason) for reason in verdict.reasons[:3])
+        )
+    return kept, tool
+
+
 def past_arguments(past: PastCall) -> JsonObject:
     """The validated arguments with which the call was admitted."""
     return dict(past.arguments)
 
 
-class Recovering(Invoker):
-    """The one path of a durable run: what the past knows comes first. Mixed into the other invokers."""
+class RecoveringInvoker(Invoker):
+    """The one path of a durable run: what the past knows comes first."""
 
     recovery: Recovery | None = None
 
@@ -238,10 +255,11 @@ class Recovering(Invoker):
         recovery = self.recovery
         past = None if recovery is None else recovery.find(call, run)
         if recovery is not None and past is not None:
-            with recovery.desk.running(call.caller):
-                outcome = await recovery.resolve(self, past, run)
+            outcome = await recovery.resolve(self, past, run)
             if outcome is not None:
                 return outcome
+        elif recovery is not None:
+            recovery.check_contract(call, self)
         return await super().invoke(call, run)
 
     async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
@@ -256,7 +274,3 @@ class Recovering(Invoker):
                 finally:
                     in_tool.reset(inside)
         return await super().execute(invocation, keywords, attempt)
-
-
-class RecoveringInvoker(Recovering, WatchedInvoker):
-    """See `Recovering`."""

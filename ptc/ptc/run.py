@@ -199,7 +199,7 @@ class Run:
             await self._durable.begin(self._start_json())
         step = await self._next_step()
         await self._records.started(step, self._conversation.history, self._start.acting.labels)
-        for call_id, decision in self._start.decisions.items():
+        for call_id, decision in self._start.new_decisions.items():
             if self._durable is not None:
                 self._durable.decided(call_id, decision)
             await self._records.decided(call_id, decision)
@@ -342,6 +342,7 @@ class Run:
         output = None
         if self._settings.output is not None and ending.status == "completed":
             output = self._settings.output.read(ending.text)
+        state = self._state() if ending.status == "paused" else None
         return RunResult(
             run_id=self._start.run_id,
             output_text=ending.text,
@@ -356,8 +357,8 @@ class Run:
             incomplete_reason=ending.incomplete_reason,
             limit=self._limit,
             response_id=self._exchange.response_id,
-            approvals=() if self._calls.desk is None else tuple(self._calls.desk.requests.values()),
-            state=self._state() if ending.status == "paused" else None,
+            approvals=() if state is None else state.approvals,
+            state=state,
             uncertain=() if self._calls.recovery is None else tuple(self._calls.recovery.uncertain),
         )
 

@@ -28,7 +28,7 @@ from ptc.retry import RetryPolicy
 from ptc.run import Run
 from ptc.searching import Search, SearchSettings, check_client, check_entries
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
-from ptc.start import GivenTools, RunOptions, Start, new_start, recovered_start, resumed_start
+from ptc.start import GivenTools, RunOptions, Start, added_tools, new_start, recovered_start, resumed_start
 from ptc.state import RunState
 from ptc.store.protocol import RunStore
 from ptc.stream import RunStream
@@ -212,11 +212,12 @@ class Runner:
         a state and are given again. With a store the run goes on from there, and the state only names it. Raises
         ContractChanged, InvalidInput, and what `run` raises.
         """
+        tools = tuple(tools)
         if self._settings.store is not None:
             return await self.recover(
                 state.run_id,
                 decisions=decisions,
-                tools=(*tools, *state.added),
+                tools=(*tools, *added_tools(self._settings, state, tools)),
                 output_type=output_type,
                 **acting,
             )

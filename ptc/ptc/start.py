@@ -21,7 +21,7 @@ from ptc.pausing import decisions_for
 from ptc.settings import Settings
 from ptc.state import RunState
 from ptc.structured import OutputFormat
-from ptc.toolbox import Entry, ToolLike, as_entry, is_programs_tool
+from ptc.toolbox import Entry, ToolLike, as_entry, entry_name, is_programs_tool
 from ptc_tools.call import JsonObject
 from ptc_tools.registry import Registry, RegistryToolset
 from ptc_tools.sources import RegistryTools, Sources
@@ -66,11 +66,18 @@ class Start:
             return self.durable.past.journals
         return {} if self.state is None else self.state.journals
 
+    @property
+    def new_decisions(self) -> Mapping[str, Decision]:
+        """Those that still decide something: in a store a run may have gone on since somebody was asked."""
+        done = set() if self.durable is None else self.durable.past.done
+        return {call_id: decision for call_id, decision in self.decisions.items() if call_id not in done}
+
     def decided(self) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
         """What was decided, beside the requests. Raises InvalidInput for a decision that answers nothing."""
         if self.durable is not None:
             past = self.durable.past
-            return decisions_for(past.asked.values(), {**past.decisions, **self.decisions})
+            decisions_for(past.asked.values(), self.decisions)
+            return decisions_for(past.asked.values(), {**past.decisions, **self.new_decisions})
         return {} if self.state is None else decisions_for(self.state.approvals, self.decisions)
 
 
@@ -176,6 +183,12 @@ def resumed_start(
         state=state,
         decisions=dict(decisions),
     )
+
+
+def added_tools(settings: Settings, state: RunState, tools: Iterable[ToolLike]) -> list[ToolLike]:
+    """What a state still has of the tools that its run offered, and nobody gives now."""
+    given = {entry_name(entry) for entry in (*settings.entries, *GivenTools.of(tools).entries)}
+    return [entry for entry in state.added if entry_name(entry) not in given]
 
 
 def recovered_start(

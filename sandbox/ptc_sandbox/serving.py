@@ -7,18 +7,23 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from time import monotonic_ns
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from ptc_sandbox.events import CallCancelled, CallForged, CallRequested, ChangeRefused, ProgramEvent
+from ptc_sandbox.events import Blocked, CallCancelled, CallForged, CallRequested, ChangeRefused, ProgramEvent
 from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramCall, ProgramResult, Status
 from ptc_tools.call import Call, Program
 from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext
+from ptc_tools.errors import HostControlFlow
 from ptc_tools.outcome import Outcome
 
 _GRACE_SECONDS = 5.0
 """For calls that may change something and still run when their program is over."""
+
+_CAN_GO_ON: Final = ("suspended", "completed", "raised")
+"""How a program ends that left a call behind which waits for somebody: it is asked about, and runs again. One
+that was killed or denied is over."""
 
 Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 
@@ -51,18 +56,26 @@ class Serving:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._records: dict[int, ProgramCall] = {}
         self._interrupted: BaseException | None = None
+        self._held: dict[int, HostControlFlow] = {}
+        self._blocked: tuple[int, ...] | None = None
 
     def on_event(self, execution: Served, event: ProgramEvent) -> None:
         """The sink of the execution: called as each event comes, never waits."""
         match event:
             case CallRequested():
+                self._blocked = None
                 self._records[event.number] = self._record(event)
                 if self._free:
                     self._begin(execution, event)
                 else:
                     self._queue.append(event)
             case CallCancelled(number):
+                self._blocked = None
+                self._held.pop(number, None)
                 self._cancel(number)
+            case Blocked(pending):
+                self._blocked = pending
+                self._suspend_if_held(execution)
             case CallForged() | ChangeRefused():
                 self._refused.append(event)
 
@@ -93,12 +106,25 @@ class Serving:
         try:
             outcome = await self._invoke(asked, self._run)
             self._done(call.number, outcome)
+            self._blocked = None
             execution.answer(call.number, outcome)
         except asyncio.CancelledError:
             raise
         except BaseException as control:  # noqa: BLE001
-            # Host control flow: an approval that suspends the run, say. It passes through untouched.
+            # Host control flow passes through untouched. One that waits (for an approval, say) ends nothing yet.
+            if isinstance(control, HostControlFlow) and control.waits:
+                self._held[call.number] = control
+                self._suspend_if_held(execution)
+                return
             self._interrupted = self._interrupted or control
+            execution.kill("suspended", "the host suspended the program at a call")
+
+    def _suspend_if_held(self, execution: Served) -> None:
+        """Suspends a program that can do nothing until calls are answered that all wait for somebody.
+
+        Not sooner: what it can still do it does once, and whoever decides sees all that there is to decide.
+        """
+        if self._held and self._blocked is not None and self._held.keys() >= set(self._blocked):
             execution.kill("suspended", "the host suspended the program at a call")
 
     def _call(self, number: int) -> Call:
@@ -144,9 +170,12 @@ class Serving:
             else:
                 await self._recording.forged(refused.number, refused.name, refused.arguments, refused.line)
         result = replace(result, calls=tuple(self._records.values()))
-        if self._interrupted is not None:
+        interrupted = self._interrupted
+        if interrupted is None and result.status in _CAN_GO_ON:
+            interrupted = next(iter(self._held.values()), None)
+        if interrupted is not None:
             await self._recording.finished(result)
-            raise self._interrupted
+            raise interrupted
         return result
 
     async def _settle(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import pydantic_monty as monty
 
 from ptc_sandbox.engines.monty_worker import Worker
-from ptc_sandbox.events import CallRequested, ChangeRefused, ProgramEvent
+from ptc_sandbox.events import Blocked, CallRequested, ChangeRefused, ProgramEvent
 from ptc_sandbox.journal import Answer, CallAnswered, CallMade, Entry, Journal, JournalHeader
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
@@ -238,6 +238,8 @@ class MontyProgram:
             if ready:
                 return ready
             self._moved.clear()
+            if not self._over and self._waiting:
+                self._sink(self, Blocked(tuple(self._waiting), None))
             await self._moved.wait()
         return {call: {"exc_type": "RuntimeError", "message": "the program is over"} for call in pending}
 
