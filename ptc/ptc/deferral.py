@@ -6,7 +6,7 @@ snapshot. What was loaded is read from the history, elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -70,10 +70,6 @@ class Deferral:
         found = [hit.key.rpartition(".") for hit in self._view.search(query, self.limit)]
         keys: list[Key] = [(namespace or None, name) for namespace, _, name in found]
         return [self.waiting[key] for key in keys]
-
-    def results(self, query: str) -> Sequence[JsonObject]:
-        """What a search gives on the wire: definitions in their namespaces; an empty list for no match."""
-        return self.definitions.loaded(self.find(query))
 
     def policy(self, policy: Policy) -> Policy:
         """The application's policy, which is asked about its own tools alone: a search gives nothing it hides."""

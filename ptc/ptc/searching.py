@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
+from ptc.control import FailRun
 from ptc.deferral import Deferral
 from ptc.definitions import Definitions, Key, key_of
 from ptc.errors import ConfigurationError, ToolSearchUnsupported
@@ -30,6 +31,8 @@ SEARCH: Final = "tool_search"
 FIND: Final = "search_tools"
 LOAD: Final = "load"
 _MOST: Final = 64
+_PATIENCE: Final = 3600.0
+"""Seconds for one search: the first one of a large catalog makes its index."""
 
 _DESCRIPTION = (
     "Find tools that are not loaded yet. Ask in a few words for what the tool should do; what is found can be "
@@ -149,9 +152,9 @@ def query_tool(deferral: Deferral) -> ClientTool:
         query = arguments.get("query") if isinstance(arguments, dict) else None
         if not isinstance(query, str):
             raise ValueError("a search has a `query`, which is a text")
-        return list(deferral.results(query))
+        return deferral.definitions.loaded(_found(deferral, query))
 
-    return client_tool(definition, search)
+    return client_tool(definition, search, timeout=_PATIENCE)
 
 
 def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
@@ -160,7 +163,7 @@ def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
     def search_tools(query: str) -> JsonValue:
         found: list[JsonValue] = [
             {"name": tool.contract.qualified_name, "description": _first_sentence(tool.contract.description)}
-            for tool in deferral.find(query)
+            for tool in _found(deferral, query)
         ]
         return {"tools": found}
 
@@ -184,7 +187,19 @@ def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
     }
     find_definition = _function(FIND, _FIND_DESCRIPTION, _query_schema())
     load_definition = _function(LOAD, _LOAD_DESCRIPTION, _object({"names": names}))
-    return define_tool(find_definition, search_tools), define_tool(load_definition, load)
+    return (
+        define_tool(find_definition, search_tools, timeout=_PATIENCE),
+        define_tool(load_definition, load),
+    )
+
+
+def _found(deferral: Deferral, query: str) -> list[AnyTool]:
+    """What a search finds. One that cannot search is the host's matter: a model would take it for no match."""
+    try:
+        return deferral.find(query)
+    except Exception as error:
+        words = f"the search for tools failed: {type(error).__name__}: {error}"
+        raise FailRun(words) from error
 
 
 def load_record(tool: AnyTool) -> JsonObject:

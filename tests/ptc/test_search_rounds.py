@@ -560,3 +560,33 @@ async def test_an_index_of_ones_own_searches_in_the_same_way() -> None:
         await peer.runner(search=Index()).run("go")
         (output,) = of_type(peer.bodies[1], "tool_search_output")
     assert found_in(output) == ["records.purge"]
+
+
+async def test_an_index_that_cannot_search_fails_the_run() -> None:
+    """An empty list would say to the model that there is nothing."""
+
+    class Broken:
+        def with_changes(self, add: Any = (), remove: Any = ()) -> Broken:
+            return self
+
+        def view(self, keys: Any = None) -> Any:
+            raise OSError("the encoder is gone")
+
+    async with peer_of(FIND_CUSTOMER, say("done")) as peer:
+        with pytest.raises(ptc.RunTerminated, match="search for tools failed: OSError: the encoder is gone"):
+            await peer.runner(search=Broken()).run("go")
+
+
+async def test_a_hybrid_index_searches_by_meaning_in_the_loop() -> None:
+    """With an encoder of one's own; nothing is downloaded and nothing else changes."""
+    pytest.importorskip("numpy", reason="the extra search-hybrid is not installed")
+
+    def encode(texts: list[str]) -> list[list[float]]:
+        about_money = ("bill", "orders", "invoice")
+        return [[1.0, 0.1] if any(word in text for word in about_money) else [0.0, 1.0] for text in texts]
+
+    index = ptc.HybridIndex(encoder=ptc.FunctionEncoder("two topics", 2, encode))
+    async with peer_of(search("unpaid bill"), say("done")) as peer:
+        await peer.runner(search=index, search_limit=1).run("go")
+        (output,) = of_type(peer.bodies[1], "tool_search_output")
+    assert found_in(output) == ["records.orders"]
