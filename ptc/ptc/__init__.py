@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ptc._version import __version__
 
 if TYPE_CHECKING:
+    from ptc.agents import agent_executor, agent_reference
     from ptc.approval import ApprovalRequest, Approve, Deny, Happened, PauseForApproval
     from ptc.audit import AuditLog
     from ptc.choice import ToolChoice
@@ -196,16 +197,21 @@ if TYPE_CHECKING:
     from ptc_tools.secret import Secret
     from ptc_tools.sources import (
         LocalRegistry,
+        McpRegistry,
+        McpServer,
+        McpSession,
         RegistryTools,
         SourceCatalog,
         Sources,
         StepCatalog,
         Visibility,
+        mcp_toolset,
     )
     from ptc_tools.tool import AnyTool, Tool, define_tool, tool
     from ptc_tools.toolset import Toolset, Use, use
 
 _HOME = {
+    "ptc.agents": ("agent_executor", "agent_reference"),
     "ptc_tools.export": ("Export",),
     "ptc_tools.registry_protocol": (
         "CallResult",
@@ -372,11 +378,15 @@ _HOME = {
     ),
     "ptc_tools.sources": (
         "LocalRegistry",
+        "McpRegistry",
+        "McpServer",
+        "McpSession",
         "RegistryTools",
         "SourceCatalog",
         "Sources",
         "StepCatalog",
         "Visibility",
+        "mcp_toolset",
     ),
     "ptc_tools.search": (
         "Encoder",
@@ -485,6 +495,9 @@ __all__ = [
     "Lock",
     "LockError",
     "Manifest",
+    "McpRegistry",
+    "McpServer",
+    "McpSession",
     "Middleware",
     "MiniLM",
     "MontyEngine",
@@ -609,6 +622,8 @@ __all__ = [
     "Visibility",
     "VisibilityFailed",
     "__version__",
+    "agent_executor",
+    "agent_reference",
     "azure_client",
     "client_tool",
     "compare",
@@ -620,6 +635,7 @@ __all__ = [
     "flatten",
     "join",
     "lint",
+    "mcp_toolset",
     "offers",
     "only_for",
     "openai_client",

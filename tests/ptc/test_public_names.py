@@ -13,7 +13,7 @@ import ptc
 def test_every_public_name_is_there_and_every_name_is_listed() -> None:
     """What type checkers see, what `__all__` says and what loads are one list."""
     source = ast.parse(Path(ptc.__file__).read_text())
-    (block,) = [node for node in source.body if isinstance(node, ast.If)]
+    block = next(node for node in source.body if isinstance(node, ast.If))  # the one for type checkers
     seen = {
         alias.asname or alias.name
         for node in block.body

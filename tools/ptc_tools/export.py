@@ -75,7 +75,9 @@ def _complete(entry: AnyTool, version: str) -> AnyTool:
     return with_contract(entry, complete)
 
 
-def read_declarations(toolset: str, declarations: Sequence[object]) -> tuple[Contract, ...]:
+def read_declarations(
+    toolset: str, declarations: Sequence[object], *, from_mcp: bool = False
+) -> tuple[Contract, ...]:
     """The contracts of a published toolset. Raises InvalidPublication, or another kind of RegistrationError.
 
     Refused: schemas without a publication, kinds that cannot run, tools of another namespace or twice, ones
@@ -85,7 +87,7 @@ def read_declarations(toolset: str, declarations: Sequence[object]) -> tuple[Con
         raise InvalidPublication(f"toolset {toolset!r} has more than {MAX_TOOLS} tools")
     contracts: dict[str, Contract] = {}
     for declaration in declarations:
-        contract = read_declaration(toolset, declaration)
+        contract = read_declaration(toolset, declaration, from_mcp=from_mcp)
         if contracts.setdefault(contract.name, contract) is not contract:
             raise InvalidPublication(f"toolset {toolset!r} declares {contract.name!r} twice")
     for contract in contracts.values():
@@ -93,8 +95,11 @@ def read_declarations(toolset: str, declarations: Sequence[object]) -> tuple[Con
     return tuple(contracts.values())
 
 
-def read_declaration(toolset: str, declaration: object) -> Contract:
-    """The contract of one published tool; see `read_declarations`."""
+def read_declaration(toolset: str, declaration: object, *, from_mcp: bool = False) -> Contract:
+    """The contract of one published tool; see `read_declarations`.
+
+    `from_mcp`: what a server of that protocol lists, which has no words for versions, commitments and the like.
+    """
     if not isinstance(declaration, Mapping):
         raise InvalidPublication(f"toolset {toolset!r}: a tool's declaration must be an object")
     name = str(declaration.get("name"))[:100]
@@ -103,7 +108,8 @@ def read_declaration(toolset: str, declaration: object) -> Contract:
             f"toolset {toolset!r}: {name!r} has schemas and no publication, so it cannot be run from a registry;"
             " publish Toolset.export(…)"
         )
-    contract = compile_declaration(cast("Mapping[str, JsonValue]", declaration)).contract
+    given = cast("Mapping[str, JsonValue]", declaration)
+    contract = Contract.from_json(given) if from_mcp else compile_declaration(given).contract
     if contract.namespace != toolset:
         raise InvalidPublication(f"toolset {toolset!r}: {contract.qualified_name!r} is of another namespace")
     if contract.defer_loading:

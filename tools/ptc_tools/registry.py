@@ -141,7 +141,7 @@ def unregister_registry(name: str) -> None:
 def register_executor(name: str, executor: Executor) -> None:
     """Says who runs, in this process, the calls of agents that a registry declares for this executor.
 
-    `executor(configuration, arguments, context)` gives the result; see `ptc.agent_executor` for a runner.
+    `executor(configuration, arguments, contract, context)` gives the result; see `ptc.agent_executor` for a runner.
     A call that was accepted keeps its executor and configuration, whatever the registry says later.
     """
     REGISTRIES.register_executor(name, executor)

@@ -16,6 +16,7 @@ from ptc_tools.strict_json import canonical
 
 if TYPE_CHECKING:
     from ptc_tools.context import ToolContext
+    from ptc_tools.contract import Contract
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,5 +211,6 @@ class ServerItem:
 
 
 ServerDataHandler: TypeAlias = Callable[[ServerItem], Awaitable[None] | None]
-Executor: TypeAlias = "Callable[[str, JsonObject, ToolContext], Awaitable[JsonValue]]"
-"""Runs an agent's call here: told its configuration, its arguments and the call's context."""
+Executor: TypeAlias = "Callable[[str, JsonObject, Contract, ToolContext], Awaitable[JsonValue]]"
+"""Runs an agent's call here: told its configuration, its arguments, the contract that it was accepted with, and
+the call's context. What it gives is held to the contract's result."""

@@ -50,7 +50,8 @@ def offered_tools(
         raise SourceUnreadable(f"{where}: the registry left its tools out, and nobody here knows them")
     declarations: Sequence[JsonObject] = resolved.tools
     try:
-        contracts = read_declarations(resolved.name, declarations)
+        from_mcp = getattr(client, "lists_mcp", False) is True
+        contracts = read_declarations(resolved.name, declarations, from_mcp=from_mcp)
     except ValueError as error:
         raise SourceUnreadable(f"{where} cannot be used: {error}") from error
     offered = []
@@ -159,7 +160,7 @@ class _Bound:
                 f"{self._contract.qualified_name} runs by the executor {publication.executor!r}, which is not here:"
                 " register_executor(…) before the run"
             )
-        return await executor(publication.configuration, arguments, context)
+        return await executor(publication.configuration, arguments, self._contract, context)
 
     async def _deliver(self, result: CallResult, call: ResolvedCall) -> None:
         """Hands server data to whom the application named; all of it is checked first."""

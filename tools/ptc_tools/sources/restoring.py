@@ -45,9 +45,10 @@ def _tool(
     token: str,
     registries: Registries,
 ) -> tuple[AnyTool, Origin]:
-    contract = read_declaration(toolset, declaration)
+    client = registries.client(registry)
+    contract = read_declaration(toolset, declaration, from_mcp=getattr(client, "lists_mcp", False) is True)
     origin = Origin(registry, toolset, version, cast("JsonObject", declaration))
-    return bound_tool(contract, origin, token, registries.client(registry), registries), origin
+    return bound_tool(contract, origin, token, client, registries), origin
 
 
 def _text(saved: JsonObject, name: str) -> str:
