@@ -685,4 +685,35 @@ class Base(enum.Enum):
     def __new__(cls, *a): return a[0]
 class E(Base):
     A = (io.StringIO("a"), "b")
+=== tables by hash: the types that a generic function knows -> raises TypeError
+import functools, zlib
+got = []
+class P:
+    def __hash__(self): return zlib.crc32(b"<class 'type'>")
+    def __eq__(self, o):
+        got.append(o)
+        return False
+class Q: pass
+@functools.singledispatch
+def f(x): return 1
+f(Q)
+f.dispatch(P())
+=== tables by hash: the types in the annotations of the library -> gives []
+import typing, zlib
+got = []
+class P:
+    def __init__(self, name): self.n = zlib.crc32(b"<class '" + name + b"'>")
+    def __hash__(self): return self.n
+    def __call__(self): pass
+    def __eq__(self, o):
+        got.append(str(o))
+        return False
+for name in (b"type", b"module", b"traceback", b"code", b"function", b"method", b"frame"):
+    for form in (typing.Optional, typing.List, typing.Type, typing.Union, typing.Iterable, typing.Callable, typing.Dict):
+        for given in (P(name), (P(name), ...), (str, P(name)), (P(name), None), ([typing.Any], P(name))):
+            try:
+                form[given]
+            except TypeError:
+                pass
+[t for t in got if name.decode() in t and "typing" not in t]
 """

@@ -793,13 +793,13 @@ import itertools as it, json as j
 [sqrt(16), floor(pi), C("aab")["a"], j.dumps([1]), list(it.chain([1], [2])), defaultdict(int)["x"]]
 === optional imports
 try:
-    import numpy as np
+    import not_installed_here as np
     have = True
 except ImportError:
     np = None
     have = False
 try:
-    from pandas import DataFrame
+    from not_installed_either import DataFrame
 except (ImportError, ModuleNotFoundError) as e:
     DataFrame = None
 def load():

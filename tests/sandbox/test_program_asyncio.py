@@ -47,6 +47,16 @@ out""",
     "create_task and names": """
 t = asyncio.create_task(get(i=1), name="mine")
 [t.get_name(), t.done(), await t, t.done(), t.result(), t.exception()]""",
+    "callbacks of the loop": """
+loop = asyncio.get_running_loop()
+got = []
+loop.call_soon(got.append, 1)
+handle = loop.call_later(5, got.append, "late")
+loop.call_at(loop.time() + 0.01, got.append, 2)
+future = loop.create_future()
+loop.call_later(0.02, future.set_result, 3)
+handle.cancel()
+[await future, got, handle.cancelled(), loop.is_running(), loop.is_closed()]""",
     "wait for all": """
 ts = [asyncio.create_task(get(i=i)) for i in range(4)]
 done, pending = await asyncio.wait(ts)
@@ -316,6 +326,25 @@ async with asyncio.TaskGroup() as group:
     result = await sandbox.run(code, tools=TOOLS)
     assert result.error is not None
     assert "context must be a Context" in result.error.message
+
+
+async def test_the_table_of_loops_is_not_looked_up_for_a_program(sandbox: Sandbox) -> None:
+    """An object that hashes like the loop would be asked whether it equals it, and be given it for that."""
+    code = """
+import asyncio
+class P:
+    def __init__(self, n): self.n = n
+    def __hash__(self): return self.n
+    def __eq__(self, other): raise KeyError(str(other))
+for n in range((1 << 20) - 2, (1 << 20) + 2000):
+    asyncio.current_task(P(n))
+"""
+    result = await sandbox.run(code, tools=TOOLS)
+    assert result.error is not None
+    assert (result.error.type, result.error.message) == (
+        "RefusedCall",
+        "Programs may not choose a loop: leave out loop.",
+    )
 
 
 async def test_futures_are_what_they_say(sandbox: Sandbox) -> None:

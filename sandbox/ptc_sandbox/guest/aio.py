@@ -38,7 +38,6 @@ AS_THEY_ARE = (
     "Semaphore",
     "TaskGroup",
     "TimeoutError",
-    "current_task",
     "gather",
     "iscoroutine",
     "iscoroutinefunction",
@@ -72,6 +71,7 @@ def facade(loop: ProgramLoop) -> Facade:
         "Future": _future,
         "ensure_future": _ensure_future,
         "as_completed": _as_completed,
+        "current_task": _current_task,
         "all_tasks": lambda: asyncio.all_tasks(loop),
         "create_task": _create_task(loop),
         "run": _run(loop),
@@ -79,6 +79,13 @@ def facade(loop: ProgramLoop) -> Facade:
         "get_running_loop": lambda: Loop(loop),
     }
     return module.facade("asyncio", members, _REFUSED)
+
+
+def _current_task(loop: object = None) -> asyncio.Task[Any] | None:
+    """The running task. The library looks the loop up in a table of loops: an object of the program's that hashes
+    like one would be asked whether it equals the real one."""
+    _no_other(loop)
+    return asyncio.current_task()
 
 
 def _no_other(loop: object) -> None:
@@ -123,13 +130,21 @@ def _ensure_future(coro_or_future: Any, *, loop: object = None) -> Any:
 class Loop:
     """The little of an event loop that ordinary programs ask for; the loop itself stays out of reach."""
 
-    __slots__ = ("create_future", "create_task", "run_until_complete", "time")
+    __slots__ = (
+        *("call_at", "call_later", "call_soon", "create_future", "create_task", "is_closed", "is_running"),
+        *("run_until_complete", "time"),
+    )
 
     def __init__(self, loop: ProgramLoop) -> None:
         self.run_until_complete = _run(loop)
         self.create_task = _create_task(loop)
         self.create_future = lambda: loop.create_future()
         self.time = lambda: loop.time()
+        self.call_soon = lambda callback, *args: loop.call_soon(callback, *args)
+        self.call_later = lambda delay, callback, *args: loop.call_later(delay, callback, *args)
+        self.call_at = lambda when, callback, *args: loop.call_at(when, callback, *args)
+        self.is_running = lambda: True
+        self.is_closed = lambda: False
 
     def __repr__(self) -> str:
         return "<event loop of this program>"

@@ -15,6 +15,7 @@ import importlib
 import os
 import sys
 import time
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
@@ -129,6 +130,8 @@ def prepare() -> None:
     guard_buffers()
     steady_nan()
     seal(all_types())
+    for forget in typing._cleanups:  # type: ignore[attr-defined]
+        forget()  # a program's object would be compared with the types that the library's own annotations left
     sys.unraisablehook = lambda _: None  # it would look for the source of the program in a file
 
 

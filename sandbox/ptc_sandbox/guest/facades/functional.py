@@ -213,11 +213,10 @@ def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:
 class _Dispatcher:
     """A generic function. Annotations are taken as they are; a text is never evaluated."""
 
-    __slots__ = ("__dict__", "__name__", "_real", "dispatch")
+    __slots__ = ("__dict__", "__name__", "_real")
 
     def __init__(self, real: Any, func: Any) -> None:
         self._real = real
-        self.dispatch = real.dispatch
         self.__name__ = getattr(func, "__name__", "function")
         self.__doc__ = getattr(func, "__doc__", None)
 
@@ -225,6 +224,16 @@ class _Dispatcher:
     def registry(self) -> types.MappingProxyType[Any, Any]:
         """The implementations by type."""
         return types.MappingProxyType(dict(self._real.registry.items()))
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+    def dispatch(self, cls: Any) -> Any:
+        """The implementation for a type. Only types are looked up: what else hashes like one would be compared
+        with those that the table holds."""
+        if not isinstance(cls, type):
+            raise TypeError("dispatch() takes a type")
+        return _implementation(self._real, cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not args:
