@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from ptc.approval import ApprovalDesk, ApprovalRequest, Decision, Happened
+from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny, Happened
 from ptc.batch import Ledger
 from ptc.conversation import Conversation
 from ptc.errors import ContractChanged, InvalidInput
@@ -165,7 +165,10 @@ def check_contracts(state: RunState, step: Step) -> None:
 def decisions_for(
     requests: Iterable[ApprovalRequest], decisions: Mapping[str, Decision]
 ) -> dict[str, tuple[ApprovalRequest, Decision]]:
-    """Each decision beside the request that it answers. Raises InvalidInput for one that answers nothing."""
+    """Each decision beside the request that it answers.
+
+    Raises InvalidInput for one that answers nothing, or is none.
+    """
     waiting = {request.call_id: request for request in requests}
     unknown = sorted(set(decisions) - set(waiting))
     if unknown:
@@ -173,6 +176,16 @@ def decisions_for(
             f"there is nothing to decide about {', '.join(unknown)}; waiting: {', '.join(sorted(waiting))}"
         )
     for call_id, decision in decisions.items():
+        if not isinstance(decision, (Approve, Deny, Happened)):
+            raise InvalidInput(
+                f"the decision about {call_id} is a {type(decision).__name__}: give ptc.Approve(), ptc.Deny(…) "
+                "or, for a call whose outcome is unknown, ptc.Happened(…)"
+            )
+        given = decision.arguments if isinstance(decision, Approve) else None
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInput(
+                f"the arguments that were approved for {call_id} are a {type(given).__name__}, not an object"
+            )
         if isinstance(decision, Happened) and not waiting[call_id].uncertain:
             raise InvalidInput(f"{call_id} has not run: approve or deny it; Happened is for uncertain calls")
     return {call_id: (waiting[call_id], decision) for call_id, decision in decisions.items()}

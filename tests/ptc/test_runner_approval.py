@@ -558,3 +558,14 @@ async def test_what_an_open_program_could_call_stays_on_the_wire_after_a_recover
     offered = [[tool.get("name") for tool in body["tools"]] for body in endpoint.bodies]
     assert ["look" in names for names in offered] == [True, True, True, False]
     assert outputs_in(endpoint.bodies[2])["c"]["error"]["type"] == "unknown_tool"
+
+
+@pytest.mark.parametrize("wrong", [True, "yes", None, {"approve": True}, ptc.Approve(arguments="x")])  # type: ignore[arg-type]
+async def test_what_is_no_decision_is_refused(wrong: Any) -> None:
+    """It must not pass for silence, which would pause the run again."""
+    face = runner(FakeEndpoint([function_call("drop", "b")]))
+    paused = await face.run("go")
+    assert paused.state is not None
+    with pytest.raises(ptc.InvalidInput, match="b"):
+        await face.resume(paused.state, decisions={"b": wrong})
+    assert RAN == []
