@@ -94,7 +94,7 @@ class Durable:
     def settings(self, settings: Settings, *, watched: bool = False) -> Settings:
         """The same with a recorder that makes every record a step. `watched`: somebody is told of each call."""
         recorder = settings.recorder
-        self._lingers = recorder is None and not settings.middleware and not watched
+        self._lingers = recorder is None and not watched
         if recorder is not None and getattr(self._store, "log", None) is recorder:
             self._joint = cast("SQLiteRunStore", self._store)
         return replace(settings, recorder=DurableRecorder(self, recorder))
@@ -141,6 +141,10 @@ class Durable:
             self._timer.cancel()
         if self._flushing is not None:
             await asyncio.wait([self._flushing])
+        await self.let_go()
+
+    async def let_go(self) -> None:
+        """The run is free for others; where it ended it is already."""
         if self._lease is not None and not self._ended:
             with suppress(Exception):  # what ended the run matters more; the lease runs out by itself
                 await self._store.release(self._lease)

@@ -15,12 +15,11 @@ from typing_extensions import Unpack
 from ptc.acting import Acting, ActingOptions
 from ptc.agents import agent_tool
 from ptc.approval import Decision
+from ptc.asking import Emit
 from ptc.choice import ToolChoice
 from ptc.conversation import HistoryMode
-from ptc.durable import Durable
 from ptc.errors import ConfigurationError
 from ptc.limits import Limits
-from ptc.past import Past
 from ptc.providers.endpoint import Endpoint
 from ptc.providers.openai_client import endpoint_of
 from ptc.result import RunResult
@@ -28,7 +27,16 @@ from ptc.retry import RetryPolicy
 from ptc.run import Run
 from ptc.searching import Search, SearchSettings, check_client, check_entries
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
-from ptc.start import GivenTools, RunOptions, Start, added_tools, new_start, recovered_start, resumed_start
+from ptc.start import (
+    GivenTools,
+    RecoverOptions,
+    RunOptions,
+    Start,
+    added_tools,
+    new_start,
+    recovered_start,
+    resumed_start,
+)
 from ptc.state import RunState
 from ptc.store.protocol import RunStore
 from ptc.stream import RunStream
@@ -212,17 +220,8 @@ class Runner:
         a state and are given again. With a store the run goes on from there, and the state only names it. Raises
         ContractChanged, InvalidInput, and what `run` raises.
         """
-        tools = tuple(tools)
-        if self._settings.store is not None:
-            return await self.recover(
-                state.run_id,
-                decisions=decisions,
-                tools=(*tools, *added_tools(self._settings, state, tools)),
-                output_type=output_type,
-                **acting,
-            )
-        own = self._acting.given(**acting)
-        return await Run(*resumed_start(self._settings, own, state, decisions, tools, output_type)).drive()
+        run = await self._resumption(None, state, decisions, tools, output_type, acting)
+        return await run.drive()
 
     def resume_sync(
         self,
@@ -243,18 +242,7 @@ class Runner:
         )
         return run_blocking(coroutine, "resume")
 
-    async def recover(
-        self,
-        run_id: str,
-        *,
-        decisions: Mapping[str, Decision] | None = None,
-        tools: Iterable[ToolLike] = (),
-        output_type: object = None,
-        tool_choice: object = None,
-        limits: Limits | None = None,
-        resend: bool = False,
-        **acting: Unpack[ActingOptions],
-    ) -> RunResult[Any]:
+    async def recover(self, run_id: str, **options: Unpack[RecoverOptions]) -> RunResult[Any]:
         """Goes on with a run of the store, wherever it was: its process ended, it paused, was cancelled or failed.
 
         Calls that have an outcome do not run again. One that was admitted and has none is in
@@ -264,43 +252,11 @@ class Runner:
         again. `resend` sends a request again that may have reached a conversation kept by the service. Raises
         RunUnknown, RunLeased, ContractChanged, RequestUncertain, and what `run` raises.
         """
-        store = self._settings.store
-        if store is None:
-            raise ConfigurationError("a runner without store= has nothing to recover from")
-        own = self._acting.given(**acting)
-        stored = await store.acquire(run_id)
-        try:
-            durable = Durable(
-                store,
-                run_id,
-                labels=own.labels,
-                past=Past.of(stored.steps),
-                lease=stored.lease,
-                was=stored.status,
-                resend=resend,
-            )
-            decided = decisions or {}
-            run = Run(
-                *recovered_start(
-                    self._settings, durable, own, decided, tools, output_type, tool_choice, limits
-                )
-            )
-        except BaseException:
-            await store.release(stored.lease)
-            raise
-        return await run.drive()
+        return await (await self._recovery(None, run_id, options)).drive()
 
-    def recover_sync(
-        self,
-        run_id: str,
-        *,
-        decisions: Mapping[str, Decision] | None = None,
-        tools: Iterable[ToolLike] = (),
-        **options: Any,
-    ) -> RunResult[Any]:
+    def recover_sync(self, run_id: str, **options: Unpack[RecoverOptions]) -> RunResult[Any]:
         """`recover` for callers without an event loop; the same options."""
-        coroutine = self.recover(run_id, decisions=decisions, tools=tools, **options)
-        return run_blocking(coroutine, "recover")
+        return run_blocking(self.recover(run_id, **options), "recover")
 
     def stream(
         self, input: object, *, output_type: object = None, **options: Unpack[RunOptions]
@@ -310,7 +266,32 @@ class Runner:
         The same run as `run`, with the same history; `events.result` afterwards. Leaving the block early
         cancels the run.
         """
-        return RunStream(*self._start(input, output_type, options))
+        settings, start = self._start(input, output_type, options)
+
+        async def begin(emit: Emit) -> Run:
+            return Run(settings, start, emit)
+
+        return RunStream(start.run_id, begin)
+
+    def resume_stream(
+        self,
+        state: RunState,
+        *,
+        decisions: Mapping[str, Decision],
+        tools: Iterable[ToolLike] = (),
+        output_type: object = None,
+        **acting: Unpack[ActingOptions],
+    ) -> RunStream:
+        """`resume`, told on the way as `stream` tells it."""
+        return RunStream(
+            state.run_id,
+            lambda emit: self._resumption(emit, state, decisions, tools, output_type, acting),
+        )
+
+    def recover_stream(self, run_id: str, **options: Unpack[RecoverOptions]) -> RunStream:
+        """`recover`, told on the way as `stream` tells it. What happened before is not told again: of a call
+        that is given again there is a `CallFinished` whose report says `reused`."""
+        return RunStream(run_id, lambda emit: self._recovery(emit, run_id, options))
 
     def as_tool(
         self,
@@ -321,6 +302,36 @@ class Runner:
     ) -> AnyTool:
         """This runner as a tool of another: `name(input: str)`; see `ptc.agents.agent_tool`."""
         return agent_tool(self, name, description, output_schema, **options)
+
+    async def _resumption(
+        self,
+        emit: Emit | None,
+        state: RunState,
+        decisions: Mapping[str, Decision],
+        tools: Iterable[ToolLike],
+        output_type: object,
+        acting: ActingOptions,
+    ) -> Run:
+        tools = tuple(tools)
+        if self._settings.store is not None:
+            options: RecoverOptions = {
+                **acting,  # type: ignore[typeddict-item]
+                "decisions": decisions,
+                "tools": (*tools, *added_tools(self._settings, state, tools)),
+                "output_type": output_type,
+            }
+            return await self._recovery(emit, state.run_id, options)
+        own = self._acting.given(**acting)
+        return Run(*resumed_start(self._settings, own, state, decisions, tools, output_type), emit)
+
+    async def _recovery(self, emit: Emit | None, run_id: str, options: RecoverOptions) -> Run:
+        settings, start = await recovered_start(self._settings, self._acting, run_id, options)
+        try:
+            return Run(settings, start, emit)
+        except BaseException:
+            assert start.durable is not None
+            await start.durable.let_go()
+            raise
 
     def _start(self, input: object, output_type: object, options: RunOptions) -> tuple[Settings, Start]:
         return new_start(self._settings, self._acting, input, output_type, options)

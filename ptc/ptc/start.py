@@ -6,10 +6,11 @@ nothing; what does not fit together is refused here.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Final, cast
 
 from ptc.acting import Acting, ActingOptions
 from ptc.approval import ApprovalRequest, Decision, PauseForApproval
@@ -17,13 +18,16 @@ from ptc.choice import ToolChoice
 from ptc.durable import Durable
 from ptc.errors import ConfigurationError
 from ptc.limits import Limits
+from ptc.past import Past
 from ptc.pausing import decisions_for
 from ptc.settings import Settings
 from ptc.state import RunState
+from ptc.store.protocol import StoredRun
 from ptc.structured import OutputFormat
 from ptc.toolbox import Entry, ToolLike, as_entry, entry_name, is_programs_tool
 from ptc_tools.call import JsonObject
 from ptc_tools.registry import Registry, RegistryToolset
+from ptc_tools.settle import settled
 from ptc_tools.sources import RegistryTools, Sources
 from ptc_tools.sources.selecting import is_choice
 from ptc_tools.tool import AnyTool
@@ -191,33 +195,84 @@ def added_tools(settings: Settings, state: RunState, tools: Iterable[ToolLike]) 
     return [entry for entry in state.added if entry_name(entry) not in given]
 
 
-def recovered_start(
-    settings: Settings,
-    durable: Durable,
-    acting: Acting,
-    decisions: Mapping[str, Decision],
-    tools: Iterable[ToolLike],
-    output_type: object,
-    tool_choice: object,
-    limits: Limits | None,
+class RecoverOptions(ActingOptions, total=False):
+    """What is said anew of a run that goes on from its store: it is not in there.
+
+    `decisions`: by call id, what somebody decided. `tools`: those that the run had added. `resend` sends a
+    request again that may have reached a conversation kept by the service.
+    """
+
+    decisions: Mapping[str, Decision] | None
+    tools: Iterable[ToolLike]
+    output_type: object
+    tool_choice: object
+    limits: Limits | None
+    resend: bool
+
+
+async def recovered_start(
+    settings: Settings, own: Acting, run_id: str, options: RecoverOptions
 ) -> tuple[Settings, Start]:
-    """A run from its steps in a store. Raises ConfigurationError where this is not the runner for it."""
-    start = durable.past.start
+    """A run from its steps in the store, held by us from now on, unless this raises.
+
+    Raises RunUnknown, RunLeased, and ConfigurationError where this is not the runner for it.
+    """
+    if unknown := sorted(set(options) - set(RecoverOptions.__annotations__)):
+        raise TypeError(f"recovering has no option {', '.join(unknown)}")
+    store = settings.store
+    if store is None:
+        raise ConfigurationError("a runner without store= has nothing to recover from")
+    acting = own.given(**cast("ActingOptions", {key: options[key] for key in _ACTING if key in options}))  # type: ignore[literal-required]
+    stored, cancelled = await settled(store.acquire(run_id))
+    try:
+        if cancelled:
+            raise asyncio.CancelledError
+        return _from_past(settings, acting, stored, options)
+    except BaseException:
+        await store.release(stored.lease)
+        raise
+
+
+_ACTING: Final = tuple(ActingOptions.__annotations__)
+
+
+def _from_past(
+    settings: Settings, acting: Acting, stored: StoredRun, options: RecoverOptions
+) -> tuple[Settings, Start]:
+    past = Past.of(stored.steps)
+    start = past.start
     if (start.get("model"), start.get("mode")) != (settings.model, settings.history):
         raise ConfigurationError(
             f"the run is one of {start.get('model')!r} with history {start.get('mode')!r};"
             " it goes on there only"
         )
-    settings = _with_own(_with_tools(settings, tools), output_type, tool_choice, limits)
-    return settings, Start(
-        run_id=durable.run_id,
+    assert settings.store is not None
+    durable = Durable(
+        settings.store,
+        stored.run_id,
+        labels=acting.labels,
+        past=past,
+        lease=stored.lease,
+        was=stored.status,
+        resend=options.get("resend", False),
+    )
+    settings = _with_own(
+        _with_tools(settings, options.get("tools", ())),
+        options.get("output_type"),
+        options.get("tool_choice"),
+        options.get("limits"),
+    )
+    made = Start(
+        run_id=stored.run_id,
         input=start["input"],
         acting=acting,
         previous_response_id=cast("str | None", start["previous_response_id"]),
         conversation_id=cast("str | None", start["conversation_id"]),
-        decisions=dict(decisions),
+        decisions=dict(options.get("decisions") or {}),
         durable=durable,
     )
+    made.decided()  # what answers nothing is refused before anything begins
+    return settings, made
 
 
 def _with_own(

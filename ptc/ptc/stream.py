@@ -7,16 +7,15 @@ run: its history is that of the unstreamed one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
+from ptc.asking import Emit
 from ptc.errors import LocalProtocolError
 from ptc.progress import RunEvent
 from ptc.result import RunResult
 from ptc.run import Run
-from ptc.settings import Settings
-from ptc.start import Start
 
 
 class RunStream(AsyncIterator[RunEvent]):
@@ -25,9 +24,9 @@ class RunStream(AsyncIterator[RunEvent]):
     `result` holds once the iteration has ended. An error of the run is raised by the iteration.
     """
 
-    def __init__(self, settings: Settings, start: Start) -> None:
-        self._run = Run(settings, start, self._put)
-        self.run_id = start.run_id
+    def __init__(self, run_id: str, begin: Callable[[Emit], Awaitable[Run]]) -> None:
+        self.run_id = run_id
+        self._begin = begin
         self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._task: asyncio.Task[RunResult[object]] | None = None
         self._over = False
@@ -52,7 +51,7 @@ class RunStream(AsyncIterator[RunEvent]):
         if self._over:
             raise StopAsyncIteration
         if self._task is None:
-            self._task = asyncio.create_task(self._run.drive())
+            self._task = asyncio.create_task(self._drive())
             self._task.add_done_callback(lambda _: self._queue.put_nowait(None))
         event = await self._queue.get()
         if event is not None:
@@ -60,6 +59,10 @@ class RunStream(AsyncIterator[RunEvent]):
         self._over = True
         self._task.result()  # raises what the run raised
         raise StopAsyncIteration
+
+    async def _drive(self) -> RunResult[object]:
+        run = await self._begin(self._put)
+        return await run.drive()
 
     async def aclose(self) -> None:
         """Ends the run, if it still goes on, and waits until its calls are ended and recorded."""
