@@ -49,10 +49,11 @@ class Toolset:
         entries: dict[str, AnyTool] = {}
         for item in tools:
             entry = _member(item, name)
-            if entries.setdefault(entry.contract.name, entry) is not entry:
+            if entry.contract.name in entries:
                 raise DuplicateTool(
                     f"toolset {name!r} has two tools called {entry.contract.name!r}; rename one"
                 )
+            entries[entry.contract.name] = entry
         object.__setattr__(self, "name", name)
         object.__setattr__(
             self, "tools", tuple(_placed(entry, name, entries.keys()) for entry in entries.values())
