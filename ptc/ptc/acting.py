@@ -44,6 +44,7 @@ class Acting:
             raise TypeError(f"a run has no option {sorted(unknown)[0]!r}")
         principal, tenant = options.get("principal"), options.get("tenant")
         credentials = options.get("credentials") or {}
+        _check_words(principal, tenant, options.get("labels"))
         for name, credential in credentials.items():
             if not isinstance(credential, Secret):
                 raise ConfigurationError(
@@ -55,3 +56,16 @@ class Acting:
             tenant if tenant is not None else self.tenant,
             MappingProxyType({**self.credentials, **credentials}),
         )
+
+
+def _check_words(principal: object, tenant: object, labels: object) -> None:
+    """They go into records and to policies, which compare texts."""
+    for name, value in (("principal", principal), ("tenant", tenant)):
+        if value is not None and not isinstance(value, str):
+            raise ConfigurationError(f"{name}= is a {type(value).__name__}; give a text")
+    if labels is None:
+        return
+    if not isinstance(labels, Mapping) or not all(
+        isinstance(key, str) and isinstance(value, str) for key, value in labels.items()
+    ):
+        raise ConfigurationError("labels= is a mapping of texts to texts")

@@ -34,8 +34,15 @@ class Limits:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            if name != "final_answer" and value is not None and not value > 0:
-                raise ConfigurationError(f"{name} is {value!r}; a limit is positive, or None for no limit")
+            if name == "final_answer" or (value is None and name != "max_concurrent_calls"):
+                continue
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and value > 0) or (isinstance(value, float) and name != "wall_clock"):
+                raise ConfigurationError(
+                    f"{name} is {value!r}; a limit is "
+                    + ("positive" if name == "wall_clock" else "a positive whole number")
+                    + ("" if name == "max_concurrent_calls" else ", or None for no limit")
+                )
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from ptc.retry import RetryPolicy
 from ptc.run import Run
 from ptc.searching import Search, SearchSettings, check_client, check_entries
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
+from ptc.setup import check_setup
 from ptc.start import (
     GivenTools,
     RecoverOptions,
@@ -170,6 +171,7 @@ class Runner:
             ),
             max_output_tokens=max_output_tokens,
         )
+        check_setup(self._settings)
         _check_tools(self._settings, given)
 
     @overload

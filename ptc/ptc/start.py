@@ -21,6 +21,7 @@ from ptc.limits import Limits
 from ptc.past import Past
 from ptc.pausing import decisions_for
 from ptc.settings import Settings
+from ptc.setup import check_limits
 from ptc.state import RunState
 from ptc.store.protocol import StoredRun
 from ptc.structured import OutputFormat
@@ -144,6 +145,8 @@ def new_start(
         )
     settings = _with_own(settings, output_type, options.get("tool_choice"), options.get("limits"))
     run_id = options.get("run_id") or f"run_{uuid.uuid4().hex}"
+    if not isinstance(run_id, str):
+        raise ConfigurationError(f"run_id= is a {type(run_id).__name__}; give a text")
     acting = own.given(
         principal=options.get("principal"),
         labels=options.get("labels"),
@@ -282,7 +285,10 @@ def _with_own(
         settings = replace(settings, output=OutputFormat.of(output_type))
     if tool_choice is not None:
         settings = replace(settings, tool_choice=ToolChoice.of(tool_choice))
-    return settings if limits is None else replace(settings, limits=limits)
+    if limits is None:
+        return settings
+    check_limits(limits)
+    return replace(settings, limits=limits)
 
 
 def _with_tools(settings: Settings, tools: Iterable[ToolLike]) -> Settings:

@@ -711,3 +711,67 @@ def test_a_rate_limit_in_the_middle_of_a_stream_is_ambiguous(begun: bool, kind: 
         reader.feed({"type": "response.output_item.added", "output_index": 0, "item": program()})
     with pytest.raises(kind):
         reader.feed({"type": "error", "code": "rate_limit_exceeded", "message": "slow down"})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("history", "stored"),
+        ("limits", {"max_requests": 3}),
+        ("limits", ptc.Limits),
+        ("retry", 3),
+        ("middleware", ["audit"]),
+        ("compact", 100),
+        ("instructions", ["Be brief."]),
+        ("policy", None),
+        ("policy", lambda principal, contract, arguments, caller: None),
+        ("approver", ptc.PauseForApproval),
+        ("audit", print),
+        ("sandbox", "local"),
+        ("store", "runs.db"),
+        ("call_timeout", 0),
+        ("call_timeout", "60"),
+        ("request_timeout", -1),
+        ("request_timeout", float("nan")),
+        ("poll_interval", None),
+        ("poll_interval", -0.1),
+        ("principal", 7),
+        ("tenant", b"t"),
+        ("labels", {"team": 1}),
+        ("labels", ["team"]),
+    ],
+)
+def test_what_a_runner_cannot_work_with_is_refused_when_it_is_made(option: str, value: object) -> None:
+    """In the middle of a run it would be a failure of the wrong thing, or go unseen."""
+    options: dict[str, Any] = {option: value}
+    with pytest.raises(ptc.ConfigurationError, match=f"{option}="):
+        ptc.Runner(client=FakeEndpoint(), model="m", **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("limits", {"max_requests": 3}), ("run_id", 5), ("labels", {"a": 1}), ("tenant", 1)]
+)
+async def test_what_a_run_cannot_work_with_is_refused_before_it_begins(option: str, value: object) -> None:
+    """The same for what one run has of its own."""
+    endpoint = FakeEndpoint()
+    options: Any = {option: value}
+    with pytest.raises(ptc.ConfigurationError, match=f"{option}="):
+        await ptc.Runner(client=endpoint, model="m").run("go", **options)
+    assert endpoint.bodies == []
+
+
+@pytest.mark.parametrize(
+    "name", ["max_requests", "max_calls", "max_tokens", "wall_clock", "max_concurrent_calls"]
+)
+@pytest.mark.parametrize("value", [0, -1, "5", True, float("nan")])
+def test_a_limit_is_a_positive_number(name: str, value: object) -> None:
+    """One that compares as nothing would be no limit at all."""
+    limits: dict[str, Any] = {name: value}
+    with pytest.raises(ptc.ConfigurationError, match=name):
+        ptc.Limits(**limits)
+
+
+def test_calls_at_once_are_always_bounded() -> None:
+    """There is no unbounded number of them."""
+    with pytest.raises(ptc.ConfigurationError, match="max_concurrent_calls"):
+        ptc.Limits(max_concurrent_calls=None)  # type: ignore[arg-type]
