@@ -716,4 +716,32 @@ for name in (b"type", b"module", b"traceback", b"code", b"function", b"method", 
             except TypeError:
                 pass
 [t for t in got if name.decode() in t and "typing" not in t]
+=== types that are called: the mean of a class -> raises TypeError
+import statistics
+from abc import ABC
+from typing import Protocol, runtime_checkable
+class W(ABC): pass
+class A: pass
+A.as_integer_ratio = staticmethod(lambda: (1, 1))
+class Z:
+    def is_finite(self): return False
+    def __truediv__(self, n): return W
+@runtime_checkable
+class Proto(Protocol):
+    def mro(self): ...
+class S(Proto):
+    def mro(self): ...
+    def as_integer_ratio(self): raise ValueError
+    def is_finite(self): return False
+    def __radd__(self, o): return Z()
+y = S()
+S._is_protocol = True
+S._is_runtime_protocol = True
+meta = statistics.mean([A, y])
+meta("X", (), {})
+=== types that are called: the mean of one class -> raises TypeError
+import statistics
+class A: pass
+A.as_integer_ratio = staticmethod(lambda: (1, 1))
+statistics.mean([A])
 """

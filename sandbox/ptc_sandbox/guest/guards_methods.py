@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import pprint
+import statistics
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -18,6 +19,7 @@ from ptc_sandbox.guest import aio
 from ptc_sandbox.guest.facades import table
 from ptc_sandbox.guest.guards_classes import class_name
 from ptc_sandbox.guest.guards_identity import is_sealed
+from ptc_sandbox.guest.guards_types import visible
 
 _OF_THE_CLASS: Final = frozenset(
     (
@@ -61,8 +63,19 @@ def keep_to_instances(kinds: Iterable[object]) -> None:
 
 
 def keep_library() -> None:
-    """`keep_to_instances` for every class that the modules of the table and asyncio offer as it is."""
+    """`keep_to_instances` for every class that the modules of the table and asyncio offer as it is, and the one
+    function there that calls the type of what it is given."""
     keep_to_instances(_offered())
+    real: Any = statistics._coerce  # type: ignore[attr-defined]
+
+    def _coerce(T: type, S: type) -> type:  # noqa: N803
+        for kind in (T, S):
+            if visible(kind) is not kind:  # a class among the data, whose type is called with the mean
+                raise TypeError(f"statistics are of numbers, not of a {class_name(kind)}")
+        result: type = real(T, S)
+        return result
+
+    statistics._coerce = _coerce  # type: ignore[attr-defined]
 
 
 def _offered() -> Iterator[object]:
