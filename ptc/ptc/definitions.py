@@ -65,13 +65,26 @@ def members(definitions: JsonValue) -> Iterable[tuple[Key, JsonObject]]:
             yield (None, name), definition
 
 
-def same_definition(one: JsonObject, other: JsonObject) -> bool:
-    """Whether two definitions tell a model the same, as far as both say: a service may add what is its default."""
+def same_definition(one: JsonObject, other: JsonObject, *, by_service: bool = False) -> bool:
+    """Whether two definitions tell a model the same, as far as both say.
+
+    `by_service`: `one` was written by a service, which puts schemas in a form of its own: then the description
+    and the names of the parameters are compared.
+    """
+    if by_service:
+        one, other = _outline(one), _outline(other)
     return all(
         one[field] == other[field]
         for field in _SAID
         if one.get(field) is not None and other.get(field) is not None
     )
+
+
+def _outline(definition: JsonObject) -> JsonObject:
+    parameters = definition.get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    names: JsonValue = [*sorted(properties)] if isinstance(properties, dict) else None
+    return {"description": definition.get("description"), "parameters": names}
 
 
 def _deferring(definition: JsonObject, deferred: Collection[Key], namespace: str | None = None) -> JsonObject:

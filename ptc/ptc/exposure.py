@@ -105,6 +105,8 @@ class LiveExposure:
         self._lock = threading.RLock()
         self._live = LiveTools(self)
         self.version = 0
+        self.elsewhere: frozenset[tuple[str | None, str]] = frozenset()
+        """The names of what the run's sources offer: nothing can be added under one."""
         self.hosted_tool = programs == "hosted"
         self._before = (self._entries, self._retired, self.hosted_tool)  # the first of the changes
 
@@ -259,7 +261,8 @@ class LiveExposure:
 
     def _check_new(self, entry: Entry, known: Sequence[Entry]) -> None:
         name = entry_name(entry)
-        if any(other is not entry and entry_name(other) == name for other in known):
+        taken = isinstance(entry, Tool) and name in self.elsewhere
+        if taken or any(other is not entry and entry_name(other) == name for other in known):
             raise DuplicateTool(
                 f"another tool is called {_qualified(entry)!r}; remove it first, or rename one"
             )

@@ -20,10 +20,18 @@ _RECORDS = ("tool_search_output", "additional_tools")
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """One loading of one tool: `at` is the position of the item in the history."""
+    """One loading of one tool: `at` is the position of the item in the history.
+
+    `by_service`: the service had searched, and wrote the definition in its own way.
+    """
 
     at: int
     definition: JsonObject
+    by_service: bool = False
+
+    def is_todays(self, today: JsonObject | None) -> bool:
+        """Whether the definition is still the one that a search would give."""
+        return today is not None and same_definition(self.definition, today, by_service=self.by_service)
 
 
 class LoadedTools:
@@ -59,7 +67,7 @@ class LoadedTools:
         if not loadings:
             return _not_loaded(call, "tool search")
         today = deferral.definition(key)
-        current = [one.at for one in loadings if today is not None and same_definition(one.definition, today)]
+        current = [one.at for one in loadings if one.is_todays(today)]
         if not current:
             return f"{call.qualified_name} has changed since it was loaded: find it with tool search again"
         if isinstance(call.caller, Program):
@@ -101,8 +109,9 @@ class LoadedTools:
             item = self._history[at]
             kind, call_id = item.get("type"), item.get("call_id")
             if kind in _RECORDS:
+                by_service = kind == "tool_search_output" and item.get("execution") != "client"
                 for key, definition in members(item.get("tools")):
-                    self._loadings.setdefault(key, []).append(Loading(at, definition))
+                    self._loadings.setdefault(key, []).append(Loading(at, definition, by_service))
             elif kind == "program" and isinstance(call_id, str):
                 self._programs[call_id] = at
             elif kind == "function_call" and isinstance(call_id, str):

@@ -21,8 +21,12 @@ from ptc_tools.tool import AnyTool, Tool
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One read. `deferred`: keys of the tools that wait for a search; `version` is equal for equal offers."""
+    """One read. `own`: of the run's list; `entries`: all; `deferred`: keys of the tools that wait for a search.
 
+    `version` is equal for equal offers.
+    """
+
+    own: tuple[Entry, ...]
     entries: tuple[Entry, ...]
     deferred: frozenset[Key]
     namespaces: Mapping[str, str]
@@ -49,12 +53,22 @@ class Offering:
     async def read(self) -> Offer:
         """Reads the sources. Raises CatalogError: then no request is to be made."""
         catalog: StepCatalog | None = None
+        if self._settled:
+            return self.without_reading()
         if self._settings.sources is not None:
             acting = self._acting
             catalog = await self._settings.sources.read(
                 acting.labels, policy=self._settings.policy, principal=acting.principal
             )
         return self._made(catalog)
+
+    @property
+    def _settled(self) -> bool:
+        """Whether another read can give nothing else: no registry to ask, and no policy that might hide."""
+        sources, before = self._settings.sources, self.current
+        if before is None or before.catalog is None or sources is None:
+            return False
+        return sources.static and getattr(self._settings.policy, "permits", None) is None
 
     def without_reading(self, admitted: Mapping[str, JsonObject] | None = None) -> Offer:
         """The run's own list as it is now, with what the last read gave: for a request that reads none.
@@ -90,6 +104,10 @@ class Offering:
 
     def _made(self, catalog: StepCatalog | None, others: tuple[AnyTool, ...] = ()) -> Offer:
         own = self._permitted()
+        before = self.current
+        if before is not None and not others and before.catalog is catalog and before.own == own:
+            self._keep_what_programs_call(before)
+            return before
         deferred = {
             key_of(entry) for entry in own if isinstance(entry, Tool) and entry.contract.defer_loading
         }
@@ -98,6 +116,7 @@ class Offering:
             offered = tuple(catalog.catalog)
             deferred |= {key_of(tool) for tool in offered if tool.contract.qualified_name in catalog.deferred}
         offer = Offer(
+            own,
             (*own, *offered),
             frozenset(deferred),
             {} if catalog is None else catalog.catalog.namespaces,
@@ -105,6 +124,7 @@ class Offering:
             catalog,
         )
         self._keep_what_programs_call(offer)
+        self._exposure.elsewhere = frozenset(map(key_of, offered))
         self.current = offer
         return offer
 

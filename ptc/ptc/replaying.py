@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ptc.conversation import Conversation
-from ptc.definitions import Key, same_definition
+from ptc.definitions import Key
 from ptc.errors import HistoryNotReplayable
 from ptc.items import for_request, item_type
 from ptc.loading import LoadedTools
@@ -62,7 +62,7 @@ class Replay:
             if item_type(item) != "tool_search_output" or loading.at < needed_before:
                 continue
             today = step.deferral.definition(key) if step.deferral is not None else None
-            if today is None or not same_definition(loading.definition, today):
+            if not loading.is_todays(today):
                 stale[loading.at, key] = today is not None
         return stale
 

@@ -171,6 +171,8 @@ class Runner:
             ),
             max_output_tokens=max_output_tokens,
         )
+        if max_output_tokens is not None and "max_output_tokens" in self._settings.request:
+            raise ConfigurationError("max_output_tokens is given twice: as an argument, and in request=")
         check_setup(self._settings)
         _check_tools(self._settings, given)
 

@@ -227,6 +227,12 @@ async def test_output_tokens_are_bounded_without_search_as_well() -> None:
         assert peer.bodies[0]["max_output_tokens"] == 77
 
 
+def test_an_output_token_budget_is_given_once() -> None:
+    """Two would be one too many to know which holds."""
+    with pytest.raises(ptc.ConfigurationError, match="given twice"):
+        ptc.Runner(client=FakeEndpoint(), model="m", max_output_tokens=50, request={"max_output_tokens": 60})
+
+
 # --- rounds ------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import ptc
 from ptc.testing import call, program, say, search
-from tests.ptc.loop_fakes import FakeEndpoint
+from tests.ptc.loop_fakes import FakeEndpoint, answer, function_call
 from tests.ptc.search_registry import DEFERRED, NEW, OLD, registry
 from tests.ptc.search_support import RAN, RECORDS, TOOLS, found_in, of_type, outputs, peer_of, weather
 
@@ -84,6 +84,41 @@ async def test_a_definition_that_changed_is_left_out_of_what_the_service_had_fou
     refused, said = outputs(bodies[-1])
     assert "has changed" in refused["error"]["message"]
     assert (said, RAN) == ("record 2 of a", ["lookup_by_number"])
+
+
+async def test_a_service_may_write_definitions_in_a_form_of_its_own() -> None:
+    """What it adds to a schema is no change of the tool."""
+    own_form = {
+        "type": "function",
+        "name": "gadget",
+        "description": "Measure a seldom used gadget.",
+        "strict": True,
+        "output_schema": None,
+        "parameters": {
+            "type": "object",
+            "title": "gadget",
+            "properties": {"size": {"type": "integer", "title": "S"}},
+        },
+    }
+    call_id: Any = None
+    found = {
+        "type": "tool_search_output",
+        "id": "tso",
+        "call_id": call_id,
+        "execution": "server",
+        "status": "completed",
+        "tools": [own_form],
+    }
+    asked = {**found, "type": "tool_search_call", "id": "tsc", "arguments": {}}
+    del asked["tools"]
+    called = function_call("gadget", "c1", {"size": 2}, namespace="gadget")
+    endpoint = FakeEndpoint([asked, found, called], [answer()])
+    RAN.clear()
+    await ptc.Runner(client=endpoint, model="m", tools=TOOLS, search="server", max_output_tokens=999).run(
+        "go"
+    )
+    assert RAN == ["gadget"]
+    assert found in endpoint.inputs[1]
 
 
 async def test_only_permitted_tools_are_told() -> None:

@@ -107,6 +107,24 @@ async def test_one_name_from_two_sources_is_an_error_at_the_step_that_meets_it()
             assert peer.bodies == []
 
 
+@pytest.mark.filterwarnings("ignore::ptc.ExperimentalWarning")
+async def test_a_running_tool_can_add_none_under_a_name_of_a_source() -> None:
+    """Refused where it is tried, and not at the next request."""
+    own = ptc.tool(namespace="records", name="lookup")(lookup.function)
+
+    @ptc.tool
+    def grow(context: ptc.ToolContext) -> str:
+        """Add a tool."""
+        context.add_tools(own)
+        return "added"
+
+    with registry(OLD):
+        async with peer_of(call("grow"), say("done")) as peer:
+            await peer.runner(CORP, grow).run("go")
+            (said,) = outputs(peer.bodies[-1])
+    assert "another tool is called 'records.lookup'" in said["error"]["message"]
+
+
 async def test_a_policy_filters_what_is_offered_for_the_runs_principal_and_labels() -> None:
     """Toolsets, registries and single tools alike."""
 
