@@ -1,7 +1,7 @@
 """Point 3: who controls a parameter. A designer's and the host's values never come from a call."""
 
 import functools
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
@@ -11,6 +11,7 @@ from ptc_tools import (
     Catalog,
     Denied,
     Designer,
+    Failure,
     InvalidSignature,
     Invoker,
     Program,
@@ -265,3 +266,20 @@ def test_parameters_keep_their_words() -> None:
         "Default: 3.",
     ]
     assert look.contract.description == "Look."
+
+
+@pytest.mark.parametrize("name", ["labels", "credentials"])
+async def test_no_tool_changes_what_others_are_told_about_the_run(name: str) -> None:
+    """The record and the next tool would be told what a tool made up."""
+    given: dict[str, Any] = {"a": Secret("b") if name == "credentials" else "b"}
+    run = RunContext("run_1", **{name: given})
+
+    @tool
+    async def write(n: int, ctx: ToolContext) -> int:
+        """Write."""
+        getattr(ctx, name)["x"] = "y"
+        return n
+
+    assert isinstance(await invoke(write, {"n": 1}, run=run), Failure)
+    given["x"] = "y"
+    assert "x" not in getattr(run, name)

@@ -183,3 +183,25 @@ async def test_a_raw_schema_says_which_texts_have_a_form() -> None:
     outcome = await invoke(define_tool(definition, lambda: value, bounds=Bounds(text=4)))  # type: ignore[arg-type]
     assert isinstance(outcome, Partial)
     assert outcome.value["value"] == {**value, "note": "abcd"}  # type: ignore[index, call-overload]
+
+
+async def test_a_list_is_cut_by_its_bytes_alone() -> None:
+    """Its first rows are worth more than an error; what only loses members by a cut says so and fails."""
+
+    @tool(bounds=Bounds(bytes=100, offset="skip"))
+    async def rows(skip: int = 0) -> list[str]:
+        """Look."""
+        return ["x" * 20] * (10 - skip)
+
+    outcome = await invoke(rows, {"skip": 2})
+    assert isinstance(outcome, Partial)
+    assert outcome.value["value"] == ["x" * 20] * 4  # type: ignore[index, call-overload]
+    assert outcome.continuation == {"skip": 6}
+
+    @tool(bounds=Bounds(bytes=100))
+    async def whole(n: int) -> dict[str, str]:
+        """Look."""
+        return {"text": "x" * n}
+
+    assert "partial" not in dumps(whole.contract.output_schema)
+    assert isinstance(await invoke(whole, {"n": 200}), Failure)

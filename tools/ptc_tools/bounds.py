@@ -54,7 +54,7 @@ class Bounds:
 
     @property
     def cuts(self) -> bool:
-        """Whether a result may be cut, and so become a partial one."""
+        """Whether a result of any shape may be cut, and so become a partial one."""
         return self.items is not None or self.text is not None
 
     def check(self, parameters: JsonObject, what: str) -> None:

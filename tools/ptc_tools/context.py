@@ -70,6 +70,13 @@ class RunContext:
     attach: Callable[[Call, str, JsonValue], None] | None = field(default=None, repr=False)
     """Takes what tools give beside their results (`ToolContext.attach`); None where nobody does."""
 
+    def __post_init__(self) -> None:
+        """No tool and no middleware changes what the others are told about the run."""
+        for name in ("labels", "credentials"):
+            given = getattr(self, name)
+            if not isinstance(given, MappingProxyType):
+                object.__setattr__(self, name, MappingProxyType(dict(given)))
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:

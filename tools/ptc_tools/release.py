@@ -42,11 +42,7 @@ def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int
     contract = invocation.tool.contract
     bounds = contract.bounds
     try:
-        if bounds is UNBOUNDED:
-            returned = codec.encode(value, max_bytes)
-        else:
-            limit = max_bytes if bounds.cuts else min(max_bytes, bounds.bytes or max_bytes)
-            returned = codec.encode(value, limit)
+        returned = codec.encode(value, max_bytes)
         secrets = _secrets(invocation)
         if secrets and _holds(
             returned.value, secrets

@@ -14,6 +14,8 @@ from typing import Any, cast, get_args, get_origin
 
 from pydantic_core import PydanticSerializationError, from_json
 
+from ptc_tools.applied import expanded
+from ptc_tools.bounds import Bounds
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson, InvalidSignature
 from ptc_tools.fragments import fragment
@@ -122,10 +124,10 @@ def _check_size(size: int, max_bytes: int) -> None:
         )
 
 
-def read_result(hints: dict[str, object], what: str, *, may_be_cut: bool = False) -> Codec:
+def read_result(hints: dict[str, object], what: str, bounds: Bounds = Bounds()) -> Codec:  # noqa: B008 - a frozen value
     """The codec for a function's return annotation. Raises `InvalidSignature`, or `InvalidSchema`.
 
-    `may_be_cut` adds the partial form to the annotation, so that the output schema says so.
+    Where `bounds` may cut the result, the partial form is added to the annotation: the output schema says so.
     """
     if "return" not in hints:
         return PLAIN
@@ -142,9 +144,21 @@ def read_result(hints: dict[str, object], what: str, *, may_be_cut: bool = False
         raise InvalidSignature(
             f"{what}: return one Traced value, not Traced parts (flatten, join, summarise)"
         )
-    if may_be_cut and not any(_is_partial(member) for member in (annotation, *get_args(annotation))):
-        annotation = annotation | PartialResult[annotation]  # type: ignore[valid-type]
-    return TypedCodec(annotation, what)
+    codec = TypedCodec(annotation, what)
+    if any(_is_partial(member) for member in (annotation, *get_args(annotation))):
+        return codec
+    if bounds.cuts or (bounds.bytes is not None and _may_be_list(codec.schema)):
+        return TypedCodec(annotation | PartialResult[annotation], what)  # type: ignore[valid-type]
+    return codec
+
+
+def _may_be_list(schema: JsonObject | None) -> bool:
+    """Whether bytes can be cut: only a list at the root has a part that is a result as well."""
+    return any(
+        "type" not in part or part["type"] == "array"
+        for part in expanded([schema], schema or {})
+        if not {"anyOf", "oneOf", "$ref", "enum", "const"} & part.keys()
+    )
 
 
 def _is_partial(annotation: object) -> bool:

@@ -228,7 +228,7 @@ def typed_tool(function: Callable[P, R], names: Locals, options: ToolOptions) ->
     bounds = options.get("bounds", UNBOUNDED)
     hints = names.hints(function)
     parameters = read_parameters(function, hints, strict=strict, what=what)
-    codec = read_result(hints, what, may_be_cut=bounds.cuts)
+    codec = read_result(hints, what, bounds)
     own_output = options.get("output_schema")
     output = codec.schema if own_output is None else dict(own_output)
     wanted = options.get("allowed_callers", ("direct",))
