@@ -61,7 +61,8 @@ class Reconciliation:
     """The read that tells whether a mutation happened.
 
     `tool` is its qualified name; `arguments` maps its parameters to those of the mutation, or to
-    `$idempotency_key` or `$call_id`.
+    `$idempotency_key` or `$call_id`. When a run is recovered, the read's result says what became of the change:
+    an empty result or `{"happened": false}`, or `{"happened": true, "result": …}` (docs/durable.md).
     """
 
     tool: str
