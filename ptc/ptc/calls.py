@@ -36,7 +36,8 @@ from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
 
 
 class Calls:
-    """`decided`: decisions of a resumed run, beside the requests that they answer."""
+    """`decided`: decisions of a resumed run, beside the requests that they answer. `again`: approvals of calls
+    that were cut off and are to run again."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Calls:
         exposure: LiveExposure,
         loaded: LoadedTools,
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
+        again: Mapping[str, tuple[ApprovalRequest, Decision]],
         durable: Durable | None = None,
     ) -> None:
         self._settings = settings
@@ -67,7 +69,7 @@ class Calls:
             self.desk = ApprovalDesk(
                 settings.approver if isinstance(settings.approver, PauseForApproval) else PauseForApproval(),
                 reporter,
-                {call_id: pair for call_id, pair in decided.items() if not pair[0].uncertain},
+                {call_id: pair for call_id, pair in decided.items() if not pair[0].uncertain} | dict(again),
                 asked=() if durable is None else durable.past.asked.values(),
                 on_ask=None if durable is None else durable.asked,
             )

@@ -56,6 +56,8 @@ class Past:
     asked: dict[str, ApprovalRequest] = field(default_factory=dict)
     asked_under: dict[str, JsonObject] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    approved: dict[str, tuple[ApprovalRequest, Decision]] = field(default_factory=dict)
+    """Calls that somebody let run: where one is cut off and is to run again, it runs as it was approved."""
     done: set[str] = field(default_factory=set)
     """Calls that were asked about and have run or been answered since: nothing is left to decide about them."""
     programs: list[tuple[int, str, JsonObject]] = field(default_factory=list)
@@ -139,8 +141,13 @@ class Past:
                     self.asked_under[request.call_id] = self.contracts[data["contract"]]
                 self.decisions.pop(request.call_id, None)
                 self.done.discard(request.call_id)
+                if not request.uncertain:
+                    self.approved.pop(request.call_id, None)
             case "decided":
-                self.decisions[data["call_id"]] = decision_from_json(data["decision"])
+                decision = self.decisions[data["call_id"]] = decision_from_json(data["decision"])
+                asked = self.asked.get(data["call_id"])
+                if asked is not None and not asked.uncertain and isinstance(decision, Approve):
+                    self.approved[asked.call_id] = (asked, decision)
             case "ended":
                 self.ended = data["status"]
 

@@ -129,6 +129,7 @@ class Run:
             exposure=self._exposure,
             loaded=self._loaded,
             decided=start.decided(),
+            again=start.approved_again,
             durable=durable,
         )
         self._answers = Answers(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from ptc.acting import Acting, ActingOptions
-from ptc.approval import ApprovalRequest, Decision, PauseForApproval
+from ptc.approval import ApprovalRequest, Approve, Decision, PauseForApproval
 from ptc.choice import ToolChoice
 from ptc.durable import Durable
 from ptc.errors import ConfigurationError
@@ -76,6 +76,16 @@ class Start:
         """Those that still decide something: in a store a run may have gone on since somebody was asked."""
         done = set() if self.durable is None else self.durable.past.done
         return {call_id: decision for call_id, decision in self.decisions.items() if call_id not in done}
+
+    @property
+    def approved_again(self) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
+        """Approvals of calls that were cut off, and that somebody says are to run again: they are not asked twice."""
+        approved = {} if self.durable is None else self.durable.past.approved
+        return {
+            call_id: (replace(approved[call_id][0], expires_us=None), approved[call_id][1])
+            for call_id, (request, decision) in self.decided().items()
+            if request.uncertain and isinstance(decision, Approve) and call_id in approved
+        }
 
     def decided(self) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
         """What was decided, beside the requests. Raises InvalidInput for a decision that answers nothing."""

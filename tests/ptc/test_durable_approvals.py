@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -249,3 +250,29 @@ async def test_a_decision_after_the_call_has_run_is_not_recorded_as_one(
     assert (again.output_text, RAN) == ("dropped", [("drop", 1)])
     decided = select(tmp_path / "a.db", Filter(type="approval.decided"))
     assert [record["data"]["by"] for record in decided] == ["ann"]
+
+
+@pytest.mark.parametrize("decision", [ptc.Approve(by="ann"), ptc.Approve({"x": 5})])
+async def test_a_call_that_is_to_run_again_is_not_asked_about_twice(
+    tmp_path: Path, decision: ptc.Decision
+) -> None:
+    """Its process ended while it ran; who says that it may run again need not approve it a second time."""
+    path = tmp_path / "runs.db"
+    rule = ptc.PauseForApproval(expires_after=3600)
+    async with ptc.SQLiteRunStore(path) as store:
+        able = runner(FakeEndpoint([function_call("drop")], [answer("dropped")]), store, approver=rule)
+        await able.run("go", run_id="r1")
+        await able.recover("r1", decisions={"c1": decision})
+    ran = RAN.copy()
+    RAN.clear()
+    db = sqlite3.connect(path)
+    with db:  # as it was when the tool had just begun
+        (n,) = db.execute("SELECT max(n) FROM steps WHERE kind = 'admitted'").fetchone()
+        db.execute("DELETE FROM steps WHERE n > ?", (n,))
+    db.close()
+    async with ptc.SQLiteRunStore(path) as store:
+        able = runner(FakeEndpoint([answer("dropped")]), store, approver=rule)
+        (request,) = (await able.recover("r1")).approvals
+        assert (request.uncertain, request.arguments, RAN) == (True, {"x": ran[0][1]}, [])
+        done = await able.recover("r1", decisions={"c1": ptc.Approve(by="bob")})
+    assert (done.status, RAN) == ("completed", ran)

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ptc.cli import audit, doctor, exec, registry, tools
+from ptc.cli import audit, doctor, exec, registry, run, tools
 
 app = typer.Typer(
     name="ptc",
@@ -36,17 +36,19 @@ def root(
 ) -> None:
     """Run programs that call tools, and look at what happened.
 
-    Use it to try a program without a model, to look at and check audit logs, to review tools before a model
-    gets them, and to see what this machine can enforce.
+    Use it to try tools with a model or a program without one, to look at and check audit logs, to review tools
+    before a model gets them, and to see what this machine can enforce.
 
     \b
     Examples:
+      ptc run "How many are left?" --tools mytools:TOOLS --approve
       ptc exec program.py --tools mytools:TOOLS
       ptc audit show audit.db
       ptc doctor
     """
 
 
+app.command("run")(run.run_model)
 app.command("exec")(exec.exec_program)
 app.add_typer(audit.app, name="audit")
 app.add_typer(tools.app, name="tools")

@@ -147,7 +147,7 @@ async def _run_recorded(sandbox: Any, code: str, tools: list[Any], log: Recorder
 
     from ptc_tools.context import RunContext
 
-    run = RunContext(run_id=f"run_{uuid.uuid4().hex}", principal=_user())
+    run = RunContext(run_id=f"run_{uuid.uuid4().hex}", principal=user_name())
     if log is not None:
         await log.event("run.started", {"programs": "local"}, run)
     result: ProgramResult = await sandbox.run(
@@ -158,7 +158,7 @@ async def _run_recorded(sandbox: Any, code: str, tools: list[Any], log: Recorder
     return result
 
 
-def _user() -> str | None:
+def user_name() -> str | None:
     import getpass
 
     try:
