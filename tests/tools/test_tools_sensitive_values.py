@@ -110,3 +110,22 @@ async def test_a_record_shows_no_sensitive_argument_of_the_read_that_tells() -> 
 def test_an_outcome_does_not_show_its_exception() -> None:
     """A run's result is printed and logged whole; the exception has the text that was not scrubbed."""
     assert "raw-canary" not in repr(Failure("tool_error", "it failed", ValueError("raw-canary")))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"pin": "1", "pin2": "pin-canary"}, '{"pin-canary": 1}', '["pin-canary"]', '{"pin": "pin-canary"'],
+)
+async def test_a_misspelt_sensitive_argument_is_not_recorded_either(arguments: Any) -> None:
+    """A refused call is recorded by what the tool declares; nobody knows what else the model meant."""
+
+    @tool
+    async def look(pin: Annotated[str, Sensitive]) -> str:
+        """Look."""
+        return pin
+
+    recorder = MemoryRecorder()
+    outcome = await invoke(look, arguments, recorder=recorder, redacting=True)
+    assert isinstance(outcome, Denied)
+    assert recorder.kinds == ["denied"]
+    assert "canary" not in repr(recorder.calls)

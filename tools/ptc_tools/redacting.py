@@ -43,7 +43,7 @@ class Redacting:
         await self._recorder.finished(kept.inner, redacted_outcome(outcome, kept.contract), duration_us)
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
-        shown = call if contract is None else redacted_call(call, contract)
+        shown = call if contract is None else _known_part(redacted_call(call, contract), contract)
         await self._recorder.denied(shown, contract, outcome, run)
 
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
@@ -62,6 +62,18 @@ def redacted_call(call: Call, contract: Contract) -> Call:
     except InvalidJson:
         return replace(call, arguments=None)
     return replace(call, arguments=dumps(redact(value, contract.sensitive_parameters)))
+
+
+def _known_part(call: Call, contract: Contract) -> Call:
+    """A refused call without the members that the tool does not declare: one may be a sensitive one, misspelt."""
+    declared = contract.checked_parameters.get("properties")
+    if not contract.sensitive_parameters or not call.arguments or not isinstance(declared, dict):
+        return call
+    given = loads(call.arguments) if isinstance(call.arguments, str) else dict(call.arguments)
+    if not isinstance(given, dict):
+        return replace(call, arguments=None)
+    kept: JsonObject = {name: value for name, value in given.items() if name in declared}
+    return replace(call, arguments=dumps(kept) if isinstance(call.arguments, str) else kept)
 
 
 def redacted_outcome(outcome: Outcome, contract: Contract) -> Outcome:
