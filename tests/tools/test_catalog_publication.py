@@ -300,7 +300,6 @@ def test_an_unknown_key_raises(template: str, arguments: Mapping[str, JsonValue]
 
 @pytest.mark.parametrize(
     "template",
-    # fmt: off
     [
         "",
         " ",
@@ -320,7 +319,6 @@ def test_an_unknown_key_raises(template: str, arguments: Mapping[str, JsonValue]
         "x" * 4_001,
         "{{ a.[0] }}",
     ],
-    # fmt: on
 )
 def test_text_that_is_no_template_is_refused_when_it_is_declared(template: str) -> None:
     """Not when somebody waits for the question."""
