@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ptc.structured import OutputFormat
 from ptc_tools.call import JsonObject, JsonValue
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from ptc.runner import Runner
 
 
+MAX_DEPTH: Final = 8
+"""How many runs a run may stand inside. A runner whose tools come to hold itself would never end."""
+
+_depth: ContextVar[int] = ContextVar("runs inside each other", default=0)
+
+
 def agent_tool(
     runner: Runner,
     name: str,
@@ -40,7 +47,8 @@ def agent_tool(
     and the tool gives it; else it gives the text.
     `options` are those of a contract (`ptc_tools.contract`): `allowed_callers`, `timeout`, `effects` and so
     on. A refusal or an error of the inner run is a failure of the call, and so is a pause of it: nobody could
-    decide, so give such a runner an approver that answers at once.
+    decide, so give such a runner an approver that answers at once. So is a run that would stand inside more
+    than `MAX_DEPTH` others.
     """
     callers = tuple(options.pop("allowed_callers", None) or ("direct",))
     form = None if output_schema is None else OutputFormat.of(output_schema)
@@ -68,18 +76,25 @@ async def _inner_run(
 ) -> JsonValue:
     """The answer of a run inside a call. What is no answer is an error of the call."""
     form = None if output_type is None else OutputFormat.of(output_type)
-    result = await runner.run(
-        input,
-        output_type=output_type,
-        principal=context.run.principal,
-        tenant=context.run.tenant,
-        credentials=context.run.credentials,
-        labels={
-            **context.run.labels,
-            "parent_run_id": context.run.run_id,
-            "parent_call_id": context.call.call_id,
-        },
-    )
+    outer = _depth.get()
+    if outer >= MAX_DEPTH:
+        raise RuntimeError(f"{name} was not asked: its run would stand inside more than {MAX_DEPTH} others")
+    before = _depth.set(outer + 1)
+    try:
+        result = await runner.run(
+            input,
+            output_type=output_type,
+            principal=context.run.principal,
+            tenant=context.run.tenant,
+            credentials=context.run.credentials,
+            labels={
+                **context.run.labels,
+                "parent_run_id": context.run.run_id,
+                "parent_call_id": context.call.call_id,
+            },
+        )
+    finally:
+        _depth.reset(before)
     if result.refusal is not None:
         raise RuntimeError(f"{name} refused: {result.refusal}")
     if result.status == "paused":

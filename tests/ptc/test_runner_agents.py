@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import Any
 
 import pydantic
 import pytest
 
 import ptc
+from ptc.agents import MAX_DEPTH
 from tests.ptc.loop_fakes import (
     AT_ONCE,
     FakeEndpoint,
@@ -133,3 +135,29 @@ async def test_an_agents_answer_may_be_of_a_type(form: type, text: str, value: A
     assert outputs_in(outer.bodies[1])["c1"] == value
     assert tool.contract.output_schema is not None
     assert tool.contract.output_schema["type"] == ("object" if form is Count else "integer")
+
+
+async def test_a_runner_that_comes_to_call_itself_has_an_end() -> None:
+    """A model must not be able to run agents inside agents until the process has no memory left."""
+
+    @ptc.tool
+    def meet(context: ptc.ToolContext) -> str:
+        """Offer the runner itself."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+            context.add_tools(me)
+        return "met"
+
+    def say_next(body: Any) -> Any:
+        if len(body["input"]) == 1:
+            return [function_call("meet", "m", "{}")]
+        return [function_call("me", "c", ASK)] if len(body["input"]) == 3 else [answer("enough")]
+
+    endless = FakeEndpoint(*[say_next] * 100)
+    itself = runner(endless, meet)
+    me = itself.as_tool("me", "Myself.")
+    result = await itself.run("go")
+    assert result.output_text == "enough"
+    assert len(endless.bodies) == 3 * (1 + MAX_DEPTH)
+    innermost = endless.bodies[-1 - MAX_DEPTH]
+    assert "would stand inside more than" in outputs_in(innermost)["c"]["error"]["message"]
