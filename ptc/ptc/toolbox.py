@@ -238,15 +238,19 @@ def _code_tool(sandbox: Sandbox | None, tools: Sequence[AnyTool], deferral: Defe
     from ptc_sandbox.codeact import code_tool
 
     told = [tool for tool in tools if deferral is None or key_of(tool) not in deferral.waiting]
-    for_programs = [tool for tool in told if "programmatic" in tool.contract.allowed_callers]
+    for_programs = [tool for tool in told if _for_programs(tool)]
     loaded = [] if deferral is None else [deferral.waiting[key] for key in deferral.loaded_in_order]
     return code_tool(
         sandbox,
         for_programs,
-        only_direct=[tool.contract.qualified_name for tool in told if tool not in for_programs],
-        loaded=[tool for tool in loaded if "programmatic" in tool.contract.allowed_callers],
+        only_direct=[tool.contract.qualified_name for tool in told if not _for_programs(tool)],
+        loaded=[tool for tool in loaded if _for_programs(tool)],
         searchable=deferral is not None,
     )
+
+
+def _for_programs(tool: AnyTool) -> bool:
+    return "programmatic" in tool.contract.allowed_callers
 
 
 def _handlers(clients: Sequence[ClientTool]) -> Catalog:

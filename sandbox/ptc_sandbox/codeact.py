@@ -12,16 +12,19 @@ from dataclasses import asdict
 from typing import Any
 
 from ptc_sandbox.engines.engine import Engine
-from ptc_sandbox.rendering import render_stubs
+from ptc_sandbox.rendering import named, render_stubs
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.sandbox import Sandbox, programmatic_catalog
 from ptc_tools.call import JsonObject
 from ptc_tools.catalog import Catalog
 from ptc_tools.context import ToolContext
+from ptc_tools.contract import MAX_DESCRIPTION
 from ptc_tools.tool import AnyTool, Tool, define_tool
 
 PROGRAM_TOOL = "run_program"
 _GRACE_SECONDS = 30.0
+_DIRECT = 4_000
+"""Characters for the names of tools that programs do not have."""
 
 _INSTRUCTIONS = """\
 Run a Python program and get what it prints and the value of its last expression.
@@ -50,12 +53,13 @@ def instructions(
             "\n- There are more tools than are described here: search and load them before you run a program, which"
             " cannot. What was loaded is there under the name in its signature."
         )
-    if names := ", ".join(only_direct):
-        rules += (
-            f"\n- Not in programs, where these names do not exist; call them yourself, directly: {names}."
-        )
+    if names := list(only_direct):
+        words = "\n- Not in programs, where these names do not exist; call them yourself, directly: "
+        rules += f"{named(words, names, _DIRECT)}."
     stubs = render_stubs(
-        ((name, tool.contract) for name, tool in catalog.program_names.items()), budget=budget
+        ((name, tool.contract) for name, tool in catalog.program_names.items()),
+        budget=budget,
+        most=MAX_DESCRIPTION - len(rules) - len("\n\nTools:\n\n"),
     )
     none = "No tool is there but those that you load." if searchable else "There are no tools."
     return f"{rules}\n\nTools:\n\n{stubs}" if stubs else f"{rules}\n\n{none}"

@@ -9,30 +9,64 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ptc_tools.contract import Contract
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _DOC_CHARS = 600
+_GAP = "\n\n"
+_NAMES = 2_000
+"""Characters that are kept for the names of what does not fit."""
 
 
-def render_stubs(tools: Iterable[tuple[str, Contract]], *, budget: int = 24_000) -> str:
-    """Python text for tools by (program name, contract), sorted by name, of at most `budget` characters."""
+def render_stubs(
+    tools: Iterable[tuple[str, Contract]], *, budget: int = 24_000, most: int | None = None
+) -> str:
+    """Python text for tools by (program name, contract), sorted by name: signatures of at most `budget` characters.
+
+    What does not fit is named. With `most` the whole text is no longer than that, and of names that do not fit
+    either it is said how many there are.
+    """
+    texts = [
+        (name, _render_tool(name, contract)) for name, contract in sorted(tools, key=lambda item: item[0])
+    ]
+    if most is not None:
+        whole = sum(len(text) + len(_GAP) for _, text in texts)
+        budget = min(budget, most if whole <= most else most - _NAMES)
     parts: list[str] = []
     left_out: list[str] = []
     used = 0
-    for name, contract in sorted(tools, key=lambda item: item[0]):
-        text = _render_tool(name, contract)
+    for name, text in texts:
         if used + len(text) > budget:
             left_out.append(name)
             continue
         parts.append(text)
-        used += len(text)
+        used += len(text) + (0 if most is None else len(_GAP))
     if left_out:
-        parts.append(f"# also available, signature left out for size: {', '.join(left_out)}")
-    return "\n\n".join(parts)
+        room = None if most is None else most - used
+        parts.append(named("# also available, signature left out for size: ", left_out, room))
+    return _GAP.join(parts)
+
+
+def named(words: str, names: Sequence[str], room: int | None) -> str:
+    """The words and then the names, as far as `room` characters hold them; then how many more there are."""
+    text = words + ", ".join(names)
+    if room is None or len(text) <= room:
+        return text
+    used = len(words) + len(f" and {len(names)} more")
+    kept: list[str] = []
+    for name in names:
+        used += len(name) + 2
+        if used > room:
+            break
+        kept.append(name)
+    return (
+        f"{words}{', '.join(kept)} and {len(names) - len(kept)} more"
+        if kept
+        else f"{words}{len(names)} tools"
+    )
 
 
 def _render_tool(name: str, contract: Contract) -> str:

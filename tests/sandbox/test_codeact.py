@@ -83,6 +83,19 @@ def test_stubs_keep_to_their_budget() -> None:
     assert "tool_299" in text
 
 
+@pytest.mark.parametrize("count", [60, 200, 1000])
+@pytest.mark.parametrize("direct", [0, 3000])
+def test_any_number_of_tools_fits_into_a_description(count: int, direct: int) -> None:
+    """A catalog that is too large to be told is told in part, and does not make the code tool impossible."""
+    many = [programmatic(f"tool_{n}", {"i": INTEGER}, lambda i: i, INTEGER) for n in range(count)]
+    names = [f"direct_{n}" for n in range(direct)]
+    text = code_tool(Sandbox(), Catalog(many), only_direct=names).contract.description
+    assert "async def tool_0(" in text
+    assert len(text) <= 16_384
+    assert ("tool_199" in text) == (count == 200)
+    assert (" more" in text) == (count == 1000 or direct > 0)
+
+
 def test_a_description_cannot_break_out_of_its_stub() -> None:
     """A tool's text comes from elsewhere; it stays inside its docstring."""
     nasty = programmatic(
