@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
 import ptc
@@ -182,21 +183,22 @@ async def test_a_server_that_is_gone_fails_the_step() -> None:
 async def test_sessions_may_give_models_instead_of_mappings() -> None:
     """As the official SDK does."""
 
-    class Model:
-        def __init__(self, **values: Any) -> None:
-            self.__dict__.update(values)
+    class Page(pydantic.BaseModel):
+        tools: list[dict[str, Any]]
+        next_cursor: str | None = pydantic.Field(None, serialization_alias="nextCursor")
 
-        def model_dump(self, **_: object) -> dict[str, Any]:
-            return dict(self.__dict__)
+    class Result(pydantic.BaseModel):
+        content: list[Any] = []
+        structured_content: Any = pydantic.Field(serialization_alias="structuredContent")
+        is_error: bool = pydantic.Field(False, serialization_alias="isError")
 
     class Session:
-        async def list_tools(self, cursor: str | None = None) -> Any:
-            return Model(tools=[Model(**DECLARED[0])], nextCursor=None)
+        async def list_tools(self, *, params: Any = None) -> Any:
+            return Page(tools=[]) if params == {"cursor": "2"} else Page(tools=[DECLARED[0]], next_cursor="2")
 
         async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
             assert arguments is not None
-            total = arguments["a"] + arguments["b"]
-            return Model(content=[], structuredContent={"sum": total}, isError=False)
+            return Result(structured_content={"sum": arguments["a"] + arguments["b"]})
 
     registries = table(servers=ptc.McpRegistry({"maths": Session()}))
     step = await ptc.Sources([ptc.Registry("servers")], registries=registries).read()

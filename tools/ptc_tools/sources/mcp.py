@@ -8,6 +8,8 @@ where the application says so.
 from __future__ import annotations
 
 import hashlib
+import importlib
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
@@ -152,15 +154,29 @@ async def _listed(name: str, session: McpSession) -> list[JsonObject]:
     found: list[JsonObject] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await (session.list_tools() if cursor is None else session.list_tools(cursor))
-        tools = _part(page, "tools")
+        page = _plain(await _page(session, cursor))
+        tools = page.get("tools")
         if not isinstance(tools, (list, tuple)):
             raise SourceUnreadable(f"MCP server {name!r} answered tools/list without tools")
         found += [_plain(tool) for tool in tools]
-        cursor = _part(page, "nextCursor")
-        if not cursor:
+        following = page.get("nextCursor")
+        if not isinstance(following, str) or not following:
             return found
+        cursor = following
     raise SourceUnreadable(f"MCP server {name!r} lists its tools on more than {MAX_PAGES} pages")
+
+
+async def _page(session: McpSession, cursor: str | None) -> object:
+    """A page, as this session is asked for one: the SDK's later versions take parameters, not a cursor."""
+    if cursor is None:
+        return await session.list_tools()
+    if "cursor" in inspect.signature(session.list_tools).parameters:
+        return await session.list_tools(cursor)
+    params: Any = {"cursor": cursor}
+    if type(session).__module__.partition(".")[0] == "mcp":  # the SDK's own class wants its own parameters
+        params = importlib.import_module("mcp.types").PaginatedRequestParams(**params)
+    ask: Any = session.list_tools
+    return await ask(params=params)
 
 
 def contract_of(
@@ -200,34 +216,33 @@ def _effects(server: McpServer, annotations: JsonValue) -> Effects | None:
 async def _called(
     server: McpServer, name: str, arguments: Mapping[str, JsonValue], contract: Contract
 ) -> CallResult:
-    result = await server.session.call_tool(name, dict(arguments))
-    content = _part(result, "content")
-    text = "\n".join(_shown(part) for part in content) if isinstance(content, (list, tuple)) else ""
-    if _part(result, "isError") is True:
+    result = _plain(await server.session.call_tool(name, dict(arguments)))
+    content = result.get("content")
+    if not isinstance(content, list):
+        return CallResult("failure", code="tool_error", message="the server's answer is no result")
+    text = "\n".join(_shown(part) for part in content)
+    if result.get("isError") is True:
         return CallResult("failure", code="tool_error", message=text or "the server gave no reason")
-    structured = _part(result, "structuredContent")
+    structured = result.get("structuredContent")
     if structured is not None and contract.output_schema != TEXT:
-        return CallResult("success", clone(structured))
+        return CallResult("success", structured)
     return CallResult("success", text)
 
 
-def _shown(part: object) -> str:
+def _shown(part: JsonValue) -> str:
     """A part of a result for a model: its text, or what kind of thing it is."""
-    text = _part(part, "text")
+    if not isinstance(part, dict):
+        return dumps(part)
+    text, kind, media = part.get("text"), part.get("type"), part.get("mimeType")
     if isinstance(text, str):
         return text
-    kind, media = _part(part, "type"), _part(part, "mimeType")
-    return f"[{kind} {media}]" if media else f"[{kind}]" if kind else dumps(_plain(part))
-
-
-def _part(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return f"[{kind} {media}]" if media else f"[{kind}]"
 
 
 def _plain(value: object) -> JsonObject:
-    """A tool's definition as plain JSON, whether the session gives models or mappings."""
+    """What a session gives as plain JSON with the protocol's own names, be it a model or a mapping."""
     dump = getattr(value, "model_dump", None)
     data = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else value
     if not isinstance(data, Mapping):
-        raise SourceUnreadable(f"an MCP server listed {type(value).__name__} among its tools")
+        raise SourceUnreadable(f"an MCP session answered with {type(value).__name__}")
     return cast("JsonObject", clone(dict(data)))
