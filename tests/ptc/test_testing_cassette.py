@@ -10,6 +10,7 @@ import httpx2
 import openai
 import pytest
 
+import ptc
 from ptc.gateway.app import create_app
 from ptc.gateway.peer import Peer
 from ptc.testing import Cassette, CassetteError, CassetteMismatch, ScriptedModel, call, say
@@ -88,3 +89,35 @@ def test_a_file_that_is_no_cassette_is_an_error(tmp_path: Path, content: str | N
         path.write_text(content)
     with pytest.raises(CassetteError):
         Cassette.replay(path)
+
+
+async def test_a_run_that_is_not_the_recorded_one_is_told_where_it_differs(tmp_path: Path) -> None:
+    """Not as a broken connection, which would be tried again and say nothing."""
+    path = tmp_path / "run.json"
+
+    async def run(tape: Cassette, question: str) -> str:
+        async with openai.AsyncOpenAI(
+            base_url="http://peer/v1", api_key="k", http_client=tape.http_client()
+        ) as client:
+            return (await ptc.Runner(client=client, model="m").run(question)).output_text
+
+    async with Peer(ScriptedModel(say("Hello.")), b"key") as peer:
+        transport = httpx2.ASGITransport(app=create_app(peer))
+        async with Cassette.record(path, transport=transport) as tape:
+            assert await run(tape, "hi") == "Hello."
+    async with Cassette.replay(path) as tape:
+        with pytest.raises(CassetteMismatch, match=r"differ at \$\.body\.input\[0\]\.content"):
+            await run(tape, "ho")
+        assert await run(tape, "hi") == "Hello."
+
+
+async def test_a_text_that_utf_8_cannot_write_is_kept_as_it_came(tmp_path: Path) -> None:
+    """Half of a surrogate pair is legal JSON, and models send it."""
+    path = tmp_path / "run.json"
+    answer = httpx2.Response(200, content=b'{"text": "a\\ud83d", "more": "\xc3\xa4"}')
+    said = b'{"input": "b\\udc00"}'
+    async with Cassette.record(path, transport=httpx2.MockTransport(lambda _: answer)) as tape:
+        live = await tape.http_client().post("http://peer/v1/responses", content=said)
+    async with Cassette.replay(path) as tape:
+        replayed = await tape.http_client().post("http://peer/v1/responses", content=said)
+    assert replayed.json() == live.json() == {"text": "a\ud83d", "more": "ä"}

@@ -71,8 +71,9 @@ _WITH_CALLERS = frozenset(
 
 def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception:
     """The loop's error for what a client raised; what is not the service's or the network's stays itself."""
-    if isinstance(error, PtcError):
-        return error
+    ours = next((cause for cause in _chain(error) if isinstance(cause, PtcError)), None)
+    if isinstance(ours, Exception):
+        return ours  # the SDK wraps what its transport raises: a cassette that was asked something else, say
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return of_status(status, _body(error), retry_after=_retry_after(error))

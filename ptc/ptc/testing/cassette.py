@@ -160,8 +160,7 @@ class Cassette(httpx2.AsyncBaseTransport):
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(data, file, ensure_ascii=False, indent=1)
-            file.write("\n")
+            file.write(_dumps(data, indent=1) + "\n")
         draft.replace(self._path)
 
     def _replay(self, request: httpx2.Request, body: object) -> httpx2.Response:
@@ -196,7 +195,7 @@ class Cassette(httpx2.AsyncBaseTransport):
         """An answer without secrets: one JSON text, or the events of a stream, or whatever else it is."""
         parsed = _parse(text)
         if not isinstance(parsed, str):
-            return json.dumps(self._clean(parsed), ensure_ascii=False)
+            return _dumps(self._clean(parsed))
         return "\n".join(self._clean_line(line) for line in text.split("\n"))
 
     def _clean_line(self, line: str) -> str:
@@ -204,7 +203,7 @@ class Cassette(httpx2.AsyncBaseTransport):
         parsed = _parse(data) if data != line else data
         if isinstance(parsed, str):
             return self._clean_text(line)
-        return "data: " + json.dumps(self._clean(parsed), ensure_ascii=False)
+        return "data: " + _dumps(self._clean(parsed))
 
     def _clean_text(self, text: str) -> str:
         return self._redact(_SECRETS.sub("REDACTED", text))
@@ -226,6 +225,16 @@ def _parse(text: str) -> object:
     except ValueError:
         return text
     return value
+
+
+def _dumps(value: object, indent: int | None = None) -> str:
+    """For people to read, but for a text that UTF-8 cannot write: half of a surrogate pair stays an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
 
 
 def _response(exchange: Exchange, request: httpx2.Request) -> httpx2.Response:
