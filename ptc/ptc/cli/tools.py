@@ -1,4 +1,4 @@
-"""`ptc tools`: lint the tools of an application, pin their contracts, and check that none grew.
+"""`ptc tools`: lint the tools of an application, pin their contracts, check that none grew, and search them.
 
 It imports the operator's own modules to read contracts; it never calls a tool. Exit status: 0 nothing to
 report, 1 findings or a tool that outgrew its pin, 2 a command that could not be carried out.
@@ -17,6 +17,7 @@ import typer
 
 from ptc.cli import console
 from ptc.cli.loading import load, load_tools
+from ptc.cli.tools_search import search_tools
 from ptc_tools.errors import PtcError
 
 if TYPE_CHECKING:
@@ -29,12 +30,15 @@ LOCK_FILE: Final = "tools.lock"
 
 app = typer.Typer(
     help=(
-        "Lint tools, pin their contracts, check the pins.\n\nUse it in CI, so that no tool grows unseen: it reads"
-        " contracts and calls no tool.\n\n\b\nExamples:\n"
-        "  ptc tools lint mytools:TOOLS\n  ptc tools lock mytools:TOOLS\n  ptc tools check mytools:TOOLS"
+        "Lint tools, pin their contracts, check the pins, search them.\n\nUse it in CI, so that no tool grows"
+        " unseen: it reads contracts and calls no tool.\n\n\b\nExamples:\n"
+        "  ptc tools lint mytools:TOOLS\n  ptc tools lock mytools:TOOLS\n  ptc tools check mytools:TOOLS\n"
+        '  ptc tools search "refund an order" --catalog mytools:TOOLS'
     ),
     no_args_is_help=True,
 )
+
+app.command("search")(search_tools)
 
 Names = Annotated[
     list[str],

@@ -7,11 +7,12 @@ statistic of the catalog is in them.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ptc_tools.search.document import Document
-from ptc_tools.search.text import count
+from ptc_tools.search.text import LONGEST_CHUNK, LONGEST_WORD, count, stem, terms_of, words_of
 
 # A posting's counts, 12 bits for each field: more occurrences than that say nothing more.
 BITS = 12
@@ -46,16 +47,21 @@ class Counted:
         lengths: list[int] = []
         for field, text in enumerate(texts):
             counts = count(text, stop_words=field < 2)  # a name of small words must be found by them
-            if field == 0 and document.namespace:
-                counts.update(_qualified(document))
+            if field == 0:
+                counts.update(_joined(document))
             for term, times in counts.items():
                 packed[term] = packed.get(term, 0) + (min(times, MOST) << (BITS * field))
             lengths.append(counts.total())
         return cls(packed, tuple(lengths))
 
 
-def _qualified(document: Document) -> Iterable[str]:
-    """`records.search` as one term, which a query that names the tool in full has as well."""
-    return set(count(f"{document.namespace}.{document.name}")) - set(
-        count(f"{document.namespace} {document.name}")
-    )
+def _joined(document: Document) -> set[str]:
+    """Words of its names that stand together, as one: `records.search` in full, and each two of the tool's name.
+
+    A question has its neighbouring words as one too, so the order of words counts where it says most.
+    """
+    words = words_of(document.name)
+    pairs = {stem(one + other)[:LONGEST_WORD] for one, other in pairwise(words)}
+    if document.namespace:
+        pairs.update(terms_of(f"{document.namespace}.{document.name}"[:LONGEST_CHUNK])[-1:])
+    return pairs

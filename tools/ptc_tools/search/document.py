@@ -40,7 +40,12 @@ class Document:
 
     @classmethod
     def of(cls, contract: Contract, *, title: str = "", terms: tuple[str, ...] = ()) -> Document:
-        """The document of a contract: what `contract.wire()` tells the model, and nothing more."""
+        """The document of a contract: what `contract.wire()` tells the model, and how its publisher says that it
+        is called: a published title and search terms, unless others are given."""
+        published = contract.publication
+        if published is not None:
+            title = title or published.title or ""
+            terms = terms or tuple(published.search_terms)
         return cls(
             key=contract.qualified_name,
             namespace=contract.namespace or "",

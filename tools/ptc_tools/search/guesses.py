@@ -20,22 +20,28 @@ def guesses(word: str, has: Callable[[str], bool]) -> tuple[str, ...]:
     """The terms one edit away from the word (a letter dropped, doubled, changed or swapped); else its two halves."""
     if not SHORTEST <= len(word) <= LONGEST or not word.isascii() or not word.isalpha():
         return ()
-    near = tuple(dict.fromkeys(filter(has, _edits(stem(word)))))
-    return near or _halves(word, has)
+    near = dict.fromkeys(filter(has, _edits(stem(word))))
+    near.update(dict.fromkeys(term for slip in _slips(word) if has(term := stem(slip))))
+    return tuple(near) or _halves(word, has)
 
 
-def _edits(word: str) -> Iterator[str]:
-    """Of the stem, so that what is tried is a term as it stands."""
+def _slips(word: str) -> Iterator[str]:
+    """A letter dropped, or two swapped."""
     for at in range(len(word)):
         head, tail = word[:at], word[at:]
         if len(tail) > 1:
             yield head + tail[1] + tail[0] + tail[2:]
         yield head + tail[1:]
+
+
+def _edits(word: str) -> Iterator[str]:
+    """Of a stem, so that what is tried is a term as it stands; slips in the ending are tried on the word."""
+    yield from _slips(word)
+    for at in range(len(word) + 1):
+        head, tail = word[:at], word[at:]
         for letter in _LETTERS:
             yield head + letter + tail[1:]
             yield head + letter + tail
-    for letter in _LETTERS:
-        yield word + letter
 
 
 def _halves(word: str, has: Callable[[str], bool]) -> tuple[str, ...]:

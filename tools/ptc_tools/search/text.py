@@ -29,11 +29,9 @@ _DIGITS = re.compile(r"\d+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 _SMALL = """
-    a about all also an and any are as at be because been before being but by can could did do does doing done each
-    else for from further had has have having he her here hers him his how i if in into is it its itself just let me
-    more most my myself need no nor not now of off on once only or other our ours out over own please she should so
-    some such than that the their theirs them then there these they this those through to too under until up us very
-    want was we were what when where which while who whom whose why will with would you your yours
+    a an and are as at be been but by can could did do does for from had has have how i if in into is it its just let
+    me my of or our please should so such than that the their them then there these they this those to us very was we
+    were what when where while who whose why will with would you your
 """
 STOP_WORDS = frozenset(_SMALL.split())
 
@@ -90,7 +88,7 @@ def _unspaced(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
-    """The word without its inflection: plural, -ing, -ed, -ion after t or s, a final e. Only for ASCII letters."""
+    """The word without its inflection: plural, -ing, -ed, a final e. Only for words of ASCII letters."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     word = _singular(word)
@@ -101,8 +99,6 @@ def stem(word: str) -> str:
             if word[-1] == word[-2] and word[-1] not in "lsz":
                 word = word[:-1]
             break
-    if word.endswith(("tion", "sion")) and len(word) > 6:
-        word = word[:-3]
     if word.endswith("e") and len(word) > 3:
         word = word[:-1]
     if word.endswith("y") and len(word) > 3:

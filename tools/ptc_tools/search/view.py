@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ptc_tools.search.counts import BITS, MOST, Posting
 from ptc_tools.search.guesses import guesses
 from ptc_tools.search.text import Query
+from ptc_tools.search.verbs import RELATED
 from ptc_tools.search.weights import Weights
 
 LIMIT = 5
@@ -129,9 +130,15 @@ class SearchView:
         for term, times in query.terms.items():
             if self._term(term) is not None:
                 terms[term] = float(times)
-        for term in query.joined:
-            if term not in terms and self._term(term) is not None:
-                terms[term] = self.weights.joined
+        if self.weights.joined:
+            for term in query.joined:
+                if term not in terms and self._term(term) is not None:
+                    terms[term] = self.weights.joined
+        if self.weights.related:
+            for said in query.terms:
+                for term in RELATED.get(said, ()):
+                    if term not in terms and self._term(term) is not None:
+                        terms[term] = self.weights.related
         if self.weights.guessed:
             for term, word in query.unstemmed.items():
                 if term in query.terms and term not in terms:

@@ -19,22 +19,24 @@ class Weights:
     """The weight of each field (0 leaves it out), `k1` (how soon repeating a word adds nothing) and, for each
     field, `b` (0: its length does not matter; 1: it counts in full). Raises `RegistrationError`.
 
-    `joined` is what a word is worth that the query writes as two ("auto scaling"), `guessed` one that is not in
-    the catalog and was read as its nearest neighbour there; both against 1 for a word as it is written.
+    `joined` is what a word is worth that the query writes as two ("auto scaling"), `related` another verb for the
+    same (`delete` for "remove"), `guessed` one that is not in the catalog and was read as its nearest neighbour
+    there; all against 1 for a word as it is written.
     """
 
     name: float = 3.0
-    namespace: float = 1.5
-    title: float = 2.0
-    description: float = 1.0
-    parameters: float = 0.3
-    k1: float = 1.2
-    b_name: float = 0.3
+    namespace: float = 2.5
+    title: float = 1.0
+    description: float = 0.5
+    parameters: float = 0.1
+    k1: float = 0.9
+    b_name: float = 0.9
     b_namespace: float = 0.0
-    b_title: float = 0.3
-    b_description: float = 0.6
+    b_title: float = 0.8
+    b_description: float = 0.3
     b_parameters: float = 0.75
-    joined: float = 0.5
+    joined: float = 0.1
+    related: float = 0.2
     guessed: float = 0.6
 
     def __post_init__(self) -> None:
