@@ -40,8 +40,9 @@ def ending_of(event: Last) -> Ending:
                 partial_text=text,
             )
         case Failed(status, code, message):
+            ended = "was cancelled" if status == "cancelled" else status
             raise ResponseFailed(
-                f"the service says that the response {status} ({code or 'no code'}): {message}",
+                f"the service says that the response {ended} ({code or 'no code'}): {message}",
                 error_code=code,
                 status=status,
             )
