@@ -26,6 +26,8 @@ _CANONICAL = json.JSONEncoder(
 )
 _ANNOTATIONS = frozenset({"title", "description", "examples", "$comment", "default", "deprecated"})
 _EXACT = 2**53
+_AS_IT_IS = frozenset({str, bool, int, type(None)})
+_SCHEMAS = frozenset({"parameters", "accepted", "output_schema", "definition"})  # normalised already
 
 
 def normalised(schema: JsonValue, *, words: bool = True) -> JsonValue:
@@ -37,7 +39,7 @@ def normalised(schema: JsonValue, *, words: bool = True) -> JsonValue:
     if not isinstance(schema, dict):
         return plain_numbers(schema)
     return {
-        key: _normalised_keyword(key, value, words)
+        key: value if type(value) in _AS_IT_IS else _normalised_keyword(key, value, words)
         for key, value in schema.items()
         if words or key not in _ANNOTATIONS
     }
@@ -86,14 +88,17 @@ def _digest(kind: str, value: JsonValue) -> str:
 
 def contract_fingerprint(contract: Contract) -> str:
     """Of all that a contract says."""
-    data = contract_to_json(contract, schemas=normalised)
+    data = {
+        key: value if key in _SCHEMAS else plain_numbers(value)
+        for key, value in contract_to_json(contract, schemas=normalised).items()
+    }
     if contract.definition is not None:
         definition = contract.definition
         data["definition"] = {
             key: normalised(value) if key in ("parameters", "output_schema") else plain_numbers(value)
             for key, value in definition.items()
         }
-    return _digest("contract", plain_numbers(data))
+    return _digest("contract", data)
 
 
 def schema_fingerprint(contract: Contract) -> str:
