@@ -42,18 +42,23 @@ async def serve(
     config = uvicorn.Config(
         create_app(store, known), log_level="warning", access_log=False, timeout_graceful_shutdown=2
     )
-    await _Server(config, lambda: ready(url)).serve(sockets=[listener])
+    await _Server(config, store, lambda: ready(url)).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, store: RegistryStore, ready: Callable[[], None]) -> None:
         super().__init__(config)
+        self._store = store
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._store.hang_up()
+        await super().shutdown(sockets)
 
 
 def _listen(host: str, port: int) -> socket.socket:

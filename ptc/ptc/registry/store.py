@@ -97,6 +97,7 @@ class RegistryStore:
         self._db = self._open()
         self._thread = ThreadPoolExecutor(1, "ptc-registry")
         self._waiting: dict[str, set[_Waiter]] = {}
+        self._hung_up = False
 
     # Registrations
 
@@ -299,6 +300,12 @@ class RegistryStore:
         consumer = await self._do(work)
         self._wake(f"call {consumer} {key}")
 
+    def hang_up(self) -> None:
+        """Nobody waits any longer: the process is about to end, and whoever waits asks again elsewhere."""
+        self._hung_up = True
+        for topic in list(self._waiting):
+            self._wake(topic)
+
     async def aclose(self) -> None:
         """Lets go of the file. Idempotent."""
         self._thread.shutdown(wait=True)
@@ -345,7 +352,7 @@ class RegistryStore:
                 waiter.event.clear()
                 found = await ask()
                 left = until - loop.time()
-                if found is not None or left <= 0:
+                if found is not None or left <= 0 or self._hung_up:
                     return found
                 with suppress(TimeoutError):
                     await asyncio.wait_for(waiter.event.wait(), min(left, LOOK_AGAIN))
