@@ -13,7 +13,7 @@ from ptc._version import __version__
 
 if TYPE_CHECKING:
     from ptc.agents import agent_executor, agent_reference
-    from ptc.approval import ApprovalRequest, Approve, Deny, Happened, PauseForApproval
+    from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened, PauseForApproval
     from ptc.audit import AuditLog
     from ptc.choice import ToolChoice
     from ptc.connection import Service, connect
@@ -222,7 +222,7 @@ _HOME = {
         "ToolsetInfo",
     ),
     "ptc_tools.publication": ("Confirmation", "FieldInfo", "Paging", "Publication", "ServerData"),
-    "ptc.approval": ("ApprovalRequest", "Approve", "Deny", "Happened", "PauseForApproval"),
+    "ptc.approval": ("ApprovalRequest", "Approve", "Decision", "Deny", "Happened", "PauseForApproval"),
     "ptc.audit": ("AuditLog",),
     "ptc.choice": ("ToolChoice",),
     "ptc.connection": ("Service", "connect"),
@@ -441,6 +441,7 @@ __all__ = [
     "ConversationLocked",
     "CredentialsMissing",
     "CredentialsRejected",
+    "Decision",
     "Denied",
     "Deny",
     "DeploymentNotFound",

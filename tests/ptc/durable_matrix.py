@@ -483,6 +483,19 @@ def kill_everywhere(scenario: str, base: Path, every: int) -> None:
                     break  # past the last step
                 continue
             print(json.dumps(told), flush=True)
+    if "approval" in scenario:
+        kill_what_goes_on(scenario, base, every)
+
+
+def kill_what_goes_on(scenario: str, base: Path, every: int) -> None:
+    """The same with the process that goes on once somebody has approved."""
+    faults = [f"{n}:{when}" for n in range(1, 40) for when in ("before", "after")]
+    for index, fault in enumerate(["tool:drop:1", *faults]):
+        if index % every == 0:
+            told = story(scenario, base / f"later_{fault.replace(':', '_')}", "", fault)
+            if not told["kills"]:
+                break  # past the last step
+            print(json.dumps({**told, "fault": f"later {fault}"}), flush=True)
 
 
 def one_life(scenario: str, directory: str, decision: str, moved_seconds: str) -> None:

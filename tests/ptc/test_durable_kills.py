@@ -114,6 +114,10 @@ async def test_every_fault_point_is_survived(scenario: str, tmp_path: Path) -> N
     whole, *stories = await matrix(scenario, tmp_path / "runs", 1)
     check(whole, stories)
     resolutions = {(name, how) for story in stories for name, _, how, _ in story["uncertain"]}
+    if "approval" in scenario:
+        assert any(
+            story["fault"] == "later tool:drop:1" and story["effects"]["drop"] == ["7"] for story in stories
+        )
     if scenario.removeprefix("own_") in ("direct", "stream", "program"):
         assert resolutions >= {
             ("look", "run_again"),
