@@ -3,16 +3,25 @@
 import asyncio
 import csv
 import json
+import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from ptc.audit import Checkpoints
 from ptc.audit.keys import Keyring
 from ptc.audit.merkle import check_consistency, check_inclusion
 from ptc.audit.notes import Verifier
-from tests.ptc.audit_support import FORMS, fill, open_log, read, record_call
+from ptc.cli.audit import app
+from ptc_tools.errors import PtcError
+from tests.ptc.audit_support import FORMS, KEYS, fill, open_log, read, record_call
 from tests.ptc.cli_support import Cli
 
 
@@ -272,3 +281,87 @@ def test_hostile_lines_are_an_error_and_no_traceback(cli: Cli, tmp_path: Path, l
     path.write_bytes(line + b"\n")
     for command in (["verify"], ["tail"], ["query"], ["stats"]):
         assert cli("audit", *command, path).status in (1, 2)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_no_file_is_no_log(cli: Cli, tmp_path: Path, form: str, kind: str) -> None:
+    """Said in one line, at once, and without waiting for a writer that never comes."""
+    Keyring.open(tmp_path / "keys.json", create=True)
+    path = tmp_path / f"odd.{form}"
+    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    for command in (("verify",), ("show",), ("tail",), ("stats",), ("export",), ("keys", "show")):
+        ran = cli("audit", *command, path)
+        assert (ran.status, len(ran.err.splitlines())) == (2, 1), ran
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_empty_log_has_no_key_to_show(cli: Cli, tmp_path: Path, form: str) -> None:
+    """A verifier key belongs to a log's id."""
+    Keyring.open(tmp_path / "keys.json", create=True)
+    (tmp_path / f"new.{form}").touch()
+    ran = cli("audit", "keys", "show", tmp_path / f"new.{form}")
+    assert (ran.status, "no record yet" in ran.err) == (2, True)
+    assert "nothing is shown" in cli("audit", "verify", tmp_path / f"new.{form}").out
+
+
+ANYTHING = st.sampled_from(
+    [None, True, 5, -5, 10**30, 1.5, "x", "", [], ["a"], {}, {"a": 1}, {"$redacted": 5}, {"$redacted": "x"}]
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value, but for its root."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        yield (*path, name)
+        yield from places(item, (*path, name))
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_command_stumbles_over_what_somebody_wrote_into_a_log(
+    tmp_path: Path, data: st.DataObject, written: list[dict[str, Any]]
+) -> None:
+    """Any value at any place of any record: a typed refusal at most, in every command that reads."""
+    records = json.loads(json.dumps(written))
+    for _ in range(data.draw(st.integers(1, 3))):
+        record = data.draw(st.sampled_from(records))
+        *way, last = data.draw(st.sampled_from(list(places(record))))
+        target: Any = record
+        for step in way:
+            target = target[step]
+        if data.draw(st.booleans()) or isinstance(target, list):
+            target[last] = data.draw(ANYTHING)
+        else:
+            del target[last]
+    path, page = tmp_path / "odd.jsonl", tmp_path / "page.html"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    page.unlink(missing_ok=True)
+    keys = ("--keys", str(tmp_path / "keys.json"))
+    KEYS.save(tmp_path / "keys.json") if not (tmp_path / "keys.json").exists() else None
+    for command in (
+        ("verify", path, *keys),
+        ("show", path),
+        ("show", path, "run_1"),
+        ("tail", path),
+        ("query", path),
+        ("stats", path),
+        ("export", path),
+        ("export", path, "--csv"),
+        ("prove", path, "3"),
+        ("hash", "sku_1", "--log", path, *keys),
+        ("replay", path, "run_1", *keys),
+        ("view", path, "run_1", "-o", page),
+        ("keys", "show", path, *keys),
+    ):
+        error = CliRunner().invoke(app, [str(word) for word in command]).exception
+        assert error is None or isinstance(error, (SystemExit, PtcError)), (command, error)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The records of an honest log with everything in it."""
+    path = tmp_path_factory.mktemp("honest") / "a.jsonl"
+    asyncio.run(fill(path, calls=2, levels="full", checkpoints=Checkpoints(records=5)))
+    return read(path)

@@ -17,6 +17,7 @@ from ptc.audit.redact import Redactor
 from ptc.audit.sensitive import NOTHING, Sensitivity
 from ptc_tools.call import JsonValue
 from ptc_tools.outcome import Denied, Failure, Success
+from ptc_tools.provenance import Provenance, Source
 from tests.ptc.audit_support import FORMS, KEYS, RUN, call, contract, of_type, open_log, read, record_call
 
 KEY = KEYS.active("digest")
@@ -166,7 +167,17 @@ def test_ordinary_texts_are_left_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["password", "api_key", "apiKey", "x-auth-token", "clientSecret", "Authorization"]
+    "name",
+    [
+        "password",
+        "passwords",
+        "secrets",
+        "api_key",
+        "apiKeys",
+        "x-auth-token",
+        "clientSecret",
+        "Authorization",
+    ],
 )
 def test_members_called_like_secrets_are_hidden(name: str) -> None:
     assert reason(shown({name: "anything"})[name]) == "name"
@@ -177,6 +188,8 @@ def test_members_called_like_secrets_are_hidden(name: str) -> None:
 
 def test_a_card_number_may_be_a_number() -> None:
     assert reason(shown({"card": 4111111111111111})["card"]) == "detector:card_number"
+    assert reason(shown({"card": 4111111111111111.0})["card"]) == "detector:card_number"
+    assert shown([4111111111111112.0, 1e300, 1.5e12]) == [4111111111111112.0, 1e300, 1.5e12]
 
 
 HEX = st.sampled_from((8, 16, 20, 32, 64)).flatmap(lambda size: st.binary(min_size=size, max_size=size))
@@ -477,3 +490,37 @@ async def test_what_a_wall_refused_is_shown_at_full_alone(tmp_path: Path) -> Non
     async with open_log(path, levels="request") as log:
         await log.event("sandbox.violation", {"call_id": "p", "detail": "a result"}, RUN)
     assert "a result" not in path.read_text()
+
+
+async def test_the_name_of_an_exception_is_shown_at_full_alone(tmp_path: Path) -> None:
+    """`X.__name__ = result` is a program's way to put a result where only a class was expected."""
+    path = tmp_path / "a.jsonl"
+    async with open_log(path, levels="request") as log:
+        await log.event("program.finished", {"call_id": "p", "error_type": "a result"}, RUN)
+    assert "a result" not in path.read_text()
+    assert of_type(read(path), "program.finished")[0]["data"]["error_type_digest"] == KEY.digest("a result")
+
+
+async def test_where_a_result_came_from_is_searched_for_secrets(tmp_path: Path) -> None:
+    """A record's id in another system may be somebody's address."""
+    path = tmp_path / "a.jsonl"
+    origin = Provenance((Source("crm", "alice@example.com", "3"),))
+    async with open_log(path) as log:
+        await record_call(log, 1, outcome=Success(1, provenance=origin))
+    assert b"alice@" not in path.read_bytes()
+    told = of_type(read(path), "tool.finished")[0]["outcome"]["provenance"]["sources"][0]
+    assert (told["system"], reason(told["record"])) == ("crm", "detector:email")
+
+
+@pytest.mark.parametrize("path", ["**.nr", "**.**.nr", "a.**.**.nr"])
+def test_any_number_of_steps_may_be_said_twice(path: str) -> None:
+    """Who writes `**.**` means any number of steps, and must not be left with a path that matches nothing."""
+    hidden = shown({"a": {"nr": "1", "b": {"nr": "2"}}}, paths=(path,))
+    assert reason(hidden["a"]["nr"]) == reason(hidden["a"]["b"]["nr"]) == "path"
+
+
+def test_what_is_unevaluated_may_be_sensitive_too() -> None:
+    """JSON Schema has two more words for what no other keyword names."""
+    mark: JsonValue = {"x-sensitive": True}
+    assert reason(shown({"a": "hidden"}, {"type": "object", "unevaluatedProperties": mark})["a"]) == "schema"
+    assert reason(shown(["hidden"], {"type": "array", "unevaluatedItems": mark})[0]) == "schema"

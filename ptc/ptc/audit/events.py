@@ -204,7 +204,11 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("peak_memory", "own", "bytes"),
         ("output", "proof", "what it printed"),
         ("value", "proof", "its last expression"),
-        ("error_type", "request", "class of the exception that ended it: the program may have named it"),
+        (
+            "error_type",
+            "proof",
+            "class of the exception that ended it: the program may have named it after a result",
+        ),
         ("message", "full", "that exception's message"),
         ("line", "own", "line it was raised at"),
         ("result", "proof", "a hosted program's result text"),

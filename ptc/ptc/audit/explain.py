@@ -232,9 +232,12 @@ def compare_end(end: Record, result: ProgramResult, keys: Keyring) -> None:
         if not _shown(data, name, value, keys):
             raise Parted(f"the {name} shown in the log was changed", end)
     error, key = result.error, _digest_key(data.get("output_digest"), keys)
+    kind = error.type if error else None
+    if "error_type_digest" in data and not _fits(data["error_type_digest"], kind, keys):
+        raise Parted("run again, the program's error_type is another than the log says", end)
     said: JsonObject = {
         "wall": error.wall if error else None,
-        "error_type": error.type if error else None,
+        "error_type": kind,
         "message": error.message if error else None,
         "line": error.line if error else None,
     }

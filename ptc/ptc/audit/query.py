@@ -66,7 +66,10 @@ def select(path: Path, wanted: Filter, limit: int | None = None) -> Iterator[Rec
 def _from_files(path: Path, wanted: Filter) -> Iterator[Record]:
     with opened(path) as files:
         for file in files:
-            yield from _scan(file, wanted) if file.is_lines else _search(file, wanted)
+            try:
+                yield from _scan(file, wanted) if file.is_lines else _search(file, wanted)
+            except (OSError, sqlite3.DatabaseError) as error:
+                raise unreadable(file.path, error) from error
 
 
 def _scan(file: LogFile, wanted: Filter) -> Iterator[Record]:
@@ -97,12 +100,9 @@ def _search(file: LogFile, wanted: Filter) -> Iterator[Record]:
             conditions.append(condition)
             values.append(moment)
     query = f"SELECT record, seq FROM records WHERE {' AND '.join(conditions)} ORDER BY seq"  # noqa: S608  fixed words
-    try:
-        with file.reading() as db:
-            for data, seq in db.execute(query, values):
-                yield parse(Line(file.path, seq, data))
-    except sqlite3.DatabaseError as error:
-        raise unreadable(file.path, error) from error
+    with file.reading() as db:
+        for data, seq in db.execute(query, values):
+            yield parse(Line(file.path, seq, data))
 
 
 def last(path: Path, number: int) -> list[Record]:
@@ -113,18 +113,18 @@ def last(path: Path, number: int) -> list[Record]:
             missing = number - len(found)
             if missing <= 0:
                 break
-            found.extendleft(reversed(_last_of(file, missing)))
+            try:
+                found.extendleft(reversed(_last_of(file, missing)))
+            except (OSError, sqlite3.DatabaseError) as error:
+                raise unreadable(file.path, error) from error
     return list(found)
 
 
 def _last_of(file: LogFile, number: int) -> list[Record]:
     if not file.is_lines:
         newest = "SELECT record, seq FROM records ORDER BY seq DESC LIMIT ?"
-        try:
-            with file.reading() as db:
-                rows = db.execute(newest, (number,)).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise unreadable(file.path, error) from error
+        with file.reading() as db:
+            rows = db.execute(newest, (number,)).fetchall()
         return [parse(Line(file.path, seq, data)) for data, seq in reversed(rows)]
     with nullcontext(file.stream) if file.stream is not None else file.path.open("rb") as reading:
         position = reading.seek(0, 2)

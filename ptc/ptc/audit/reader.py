@@ -18,12 +18,12 @@ from typing import IO, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
+from ptc.audit.form import is_formed
 from ptc.audit.schema import STATEMENTS
 from ptc.audit.store import lock_path, segments, suffix_kind
 from ptc_tools.command_line import ptc_command
 
 _ATTEMPTS: Final = 20
-_MEMBERS: Final = ("identity", "origin", "tool", "content", "outcome", "data")
 
 Record: TypeAlias = dict[str, Any]
 """One record, parsed. Its members are described in docs/audit.md."""
@@ -52,9 +52,15 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
     """The files of the log, oldest first. Raises RecordNotFound where there is none."""
     log = Path(path)
     suffix_kind(log)
-    found = segments(log) if log.parent.is_dir() else []
+    try:
+        found = segments(log) if log.parent.is_dir() else []
+    except OSError as error:
+        raise RecordNotFound(f"the audit log {log} cannot be read: {error.strerror}") from error
     if not found:
         raise RecordNotFound(f"there is no audit log at {log}")
+    for file in found:
+        if not file.is_file() and file.exists():
+            raise RecordNotFound(f"there is no audit log at {log}: {file.name} is no file")
     return found
 
 
@@ -62,7 +68,10 @@ def lines(path: str | os.PathLike[str]) -> Iterator[Line | Damage]:
     """Every line of every file, in the order in which the log has them."""
     with opened(path) as files:
         for file in files:
-            yield from json_lines(file) if file.is_lines else _rows(file)
+            try:
+                yield from json_lines(file) if file.is_lines else _rows(file)
+            except OSError as error:
+                yield _unreadable(file.path, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +120,14 @@ def opened(path: str | os.PathLike[str]) -> Iterator[list[LogFile]]:
 
 
 def _current(log: Path, stack: ExitStack) -> LogFile:
-    if log.suffix == ".jsonl":
-        return LogFile(log, stream=stack.enter_context(log.open("rb", buffering=1 << 20)))
     try:
+        if log.suffix == ".jsonl":
+            return LogFile(log, stream=stack.enter_context(log.open("rb", buffering=1 << 20)))
         db = stack.enter_context(closing(connect(log)))
         db.execute("SELECT 1 FROM sqlite_master").fetchone()  # now it has what it reads by name
-    except sqlite3.Error:
+    except FileNotFoundError:
+        raise
+    except (OSError, sqlite3.Error):
         return LogFile(log)  # whoever reads it finds out what is wrong with it
     return LogFile(log, database=db)
 
@@ -131,8 +142,8 @@ def records(path: str | os.PathLike[str]) -> Iterator[Record]:
         yield parse(line)
 
 
-def unreadable(file: Path, error: sqlite3.DatabaseError) -> AuditCorrupt:
-    """What a search raises for a database that SQLite cannot read on."""
+def unreadable(file: Path, error: sqlite3.DatabaseError | OSError) -> AuditCorrupt:
+    """What a search raises for a file that cannot be read on."""
     return _cannot_read(_unreadable(file, error))
 
 
@@ -145,20 +156,11 @@ def parse(line: Line) -> Record:
         record = json.loads(line.data)
     except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict) or not _is_formed(record):
+    if not isinstance(record, dict) or not is_formed(record):
         raise AuditCorrupt(
             f"{line.file}, record {line.number} is no record of ours; `{ptc_command()} audit verify` says more"
         )
     return record
-
-
-def _is_formed(record: Record) -> bool:
-    """Whether those who read it find what they look for; whether it is genuine is another question."""
-    return (
-        type(record.get("seq")) is type(record.get("at")) is int
-        and isinstance(record.get("type"), str)
-        and all(isinstance(record.get(name, {}), dict) for name in _MEMBERS)
-    )
 
 
 def is_being_written(path: str | os.PathLike[str]) -> bool:
@@ -213,7 +215,9 @@ def database_damage(file: Path) -> Iterator[Damage]:
         yield _unreadable(file, error)
 
 
-def _unreadable(file: Path, error: sqlite3.DatabaseError) -> Damage:
+def _unreadable(file: Path, error: sqlite3.DatabaseError | OSError) -> Damage:
+    if isinstance(error, OSError):
+        return Damage(file, f"the file cannot be read: {error.strerror or error}", whole=True)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_READONLY:
         what = "its writer died in the middle of a change that is undone when the log is opened next"

@@ -121,7 +121,9 @@ class Records:
             content = f'{asked},"result":{shown},"result_digest":"{digest}"}}'
             origin = ""
             if outcome.provenance is not None:
-                origin = f',"provenance":{canonical_text(outcome.provenance.to_json())}'
+                # Whose record it was may be somebody's address: it is searched like everything else.
+                shown = canonical_text(self._redactor.shown(outcome.provenance.to_json()))
+                origin = f',"provenance":{_bounded_content(shown)}'
             ending = f',"outcome":{{"duration_us":{int(duration_us)}{origin},"status":"{outcome.status}"}}'
         else:
             shown = self._shown_text(outcome.message, token.level, "full")

@@ -109,8 +109,8 @@ DETECTORS: Final = tuple(Detector(name, re.compile(pattern)) for name, pattern i
 """Keys and tokens by their well-known shapes, credentials in texts, card numbers (Luhn), e-mail addresses."""
 
 _NAMES: Final = re.compile(
-    r"(?i)(?:^|[_\-. ])(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|private[_-]?key|credentials?"
-    r"|authorization|cookie|ssn|cvv|cvc|iban)$"
+    r"(?i)(?:^|[_\-. ])(?:pass(?:words?|wd|phrases?)?|secrets?|token|api[_-]?keys?|private[_-]?keys?|credentials?"
+    r"|authorization|cookies?|ssn|cvv|cvc|iban)$"
 )
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -142,7 +142,7 @@ class Redactor:
     def __init__(self, redaction: Redaction, key: Key) -> None:
         self._detectors = redaction.detectors
         self._names = redaction.names
-        self._paths = tuple(tuple(path.split(".")) for path in redaction.paths)
+        self._paths = tuple(_steps(path) for path in redaction.paths)
         self._key = key
 
     def shown(self, value: JsonValue, sensitivity: Sensitivity = NOTHING) -> JsonValue:
@@ -176,8 +176,8 @@ class Redactor:
                 self._walk(item, sensitivity.item(index), _step(paths, str(index)))
                 for index, item in enumerate(value)
             ]
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**12:
-            found = self._found(str(value))
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) >= 10**12:
+            found = self._found(str(int(value)) if value == value // 1 else str(value))
             return self.mark(value, f"detector:{found[0][0]}") if found else value
         return value
 
@@ -222,6 +222,14 @@ class Redactor:
 
 def _holds_secret(value: JsonValue) -> bool:
     return not isinstance(value, bool) and value not in (None, "")
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    """The steps of a path pattern; `**` behind `**` says nothing more."""
+    steps = path.split(".")
+    return tuple(
+        step for index, step in enumerate(steps) if step != "**" or index == 0 or steps[index - 1] != "**"
+    )
 
 
 def _is_end(path: tuple[str, ...]) -> bool:

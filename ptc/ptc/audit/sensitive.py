@@ -48,7 +48,7 @@ class Sensitivity:
                 if isinstance(properties, dict) and name in properties:
                     found.append(properties[name])
                 else:
-                    found.append(schema.get("additionalProperties"))
+                    found += [schema.get("additionalProperties"), schema.get("unevaluatedProperties")]
                 patterns = schema.get("patternProperties")
                 if isinstance(patterns, dict):
                     found.extend(part for pattern, part in patterns.items() if _may_match(pattern, name))
@@ -68,7 +68,7 @@ class Sensitivity:
                 prefix = schema.get("prefixItems")
                 if isinstance(prefix, list) and (index < len(prefix) or key == 64):
                     found.extend(prefix if key == 64 else prefix[index : index + 1])
-                found.extend((schema.get("items"), schema.get("contains")))
+                found += [schema.get(word) for word in ("items", "contains", "unevaluatedItems")]
             known = self._items[key] = self._descend(found)
         return known
 

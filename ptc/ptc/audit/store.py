@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 from ptc.audit.errors import AuditLocked, InvalidAuditConfig
 from ptc.audit.lines import Entry
 
+_LOCK_ATTEMPTS: Final = 5
+_LOCK_PAUSE: Final = 0.01
 Sync: TypeAlias = Literal["each", "group", "none"]
 """`group` (default): one sync for all that wait. `each`: a sync for every record. `none`: handed to the
 operating system, which survives a crash of the process and not one of the machine."""
@@ -98,12 +101,10 @@ class WriterLock:
 
     def acquire(self) -> None:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(fd):
             holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
-            raise self._refusal(f"process {holder}") from None
+            raise self._refusal(f"process {holder}")
         os.ftruncate(fd, 0)
         os.write(fd, str(os.getpid()).encode())
         self._fd = fd
@@ -136,6 +137,19 @@ class WriterLock:
             f"{self._log} is being written by {holder}: a log has one writer;"
             " close that one, or give this process a file of its own"
         )
+
+
+def _locked(fd: int) -> bool:
+    """Takes the lock. Who asks whether a log is being written holds it for an instant: that is no writer."""
+    for attempt in range(_LOCK_ATTEMPTS):
+        if attempt:
+            time.sleep(_LOCK_PAUSE)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 _kept: Final[list[int]] = []

@@ -54,6 +54,8 @@ class Verification:
         """In one sentence, what this verification does and does not exclude."""
         if self.verdict == "tampered":
             return "The log is not what was written."
+        if self.chained_to is None:
+            return "There is no whole record in it, so nothing is shown."
         said = f"No record up to {self.chained_to} was changed, removed, added or moved, unless "
         if self.anchored_to is not None:
             said += f"after record {self.anchored_to}: up to there anchors outside the log agree with it."

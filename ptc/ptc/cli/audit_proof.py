@@ -141,12 +141,18 @@ def keys_show(log: Log, keys: Keys = None) -> None:
     Example:
       ptc audit keys show audit.db
     """
+    from ptc.audit.errors import RecordNotFound
     from ptc.audit.notes import verifier_key
     from ptc.audit.reader import records
     from ptc.cli.audit_options import keyring
 
     ring = keyring(keys)
-    log_id = next(records(log))["log"]
+    first = next(records(log), None)
+    if first is None:
+        raise RecordNotFound(
+            f"{log} holds no record yet: its verifier keys belong to its id, which that says"
+        )
+    log_id = str(first.get("log"))
     for key in ring.of("signing"):
         typer.echo(f"verifier key ({key.id}): {verifier_key(log_id, key)}")
     typer.echo(f"digest keys: {', '.join(key.id for key in ring.of('digest'))}")

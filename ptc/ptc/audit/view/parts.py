@@ -14,6 +14,7 @@ from ptc.audit.view.markup import Markup, join, tag
 from ptc.audit.view.model import RunView
 
 _SHOWN: Final = 4000
+_MANY: Final = 200
 
 
 def value_of(value: object) -> Markup:
@@ -33,7 +34,8 @@ def value_of(value: object) -> Markup:
         members = [tag("div", tag("code", f"{name}: "), value_of(item)) for name, item in value.items()]
         return join(members)
     if isinstance(value, list) and any(_has_chip(item) for item in value):
-        return join([tag("div", value_of(item)) for item in value[:200]])
+        more = f"… {len(value) - _MANY} more" if len(value) > _MANY else None
+        return join((*(tag("div", value_of(item)) for item in value[:_MANY]), more))
     text = as_json(value)
     if len(text) <= 300:
         return tag("code", text)
