@@ -115,11 +115,17 @@ f.__type_params__
 === dunder walk: annotations of a library function -> forbidden_attribute
 import json
 json.dumps.__annotations__
-=== dunder walk: wrapped -> forbidden_attribute
-import functools
-@functools.lru_cache
-def f(): pass
+=== dunder walk: wrapped by the library -> forbidden_attribute
+import contextlib
+@contextlib.contextmanager
+def f(): yield
 f.__wrapped__
+=== dunder walk: wrapped, of a bound method -> forbidden_attribute
+import random
+random.random.__wrapped__
+=== dunder walk: the bases of a class -> forbidden_attribute
+class A: pass
+A.__mro__
 === dunder walk: the class of a class, called -> forbidden_attribute
 x = (1).__class__
 === dunder walk: getattribute -> forbidden_attribute

@@ -744,4 +744,13 @@ import statistics
 class A: pass
 A.as_integer_ratio = staticmethod(lambda: (1, 1))
 statistics.mean([A])
+=== types that are shown: the category of what is no warning -> raises TypeError
+import warnings
+class A: pass
+class W(UserWarning):
+    def __new__(cls, *a): return A
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    warnings.warn("x", W)
+seen[0].category("X", (), {})
 """

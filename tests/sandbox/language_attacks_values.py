@@ -326,10 +326,10 @@ type(c)()
 class A:
     def m(self): return type(super())
 A().m()(A)
-=== types: type of a bound method -> forbidden_call
+=== types: type of a bound method -> forbidden_attribute
 class A:
     def m(self): pass
-type(A().m)(getattr, 1)
+type(A().m)(getattr, 1)("__class__")
 === types: deriving from a task -> forbidden_class
 import asyncio
 class T(type(asyncio.current_task())): pass
@@ -823,9 +823,9 @@ contextlib.os
 === modules: contextlib to chdir -> forbidden_attribute
 import contextlib
 contextlib.chdir
-=== modules: contextlib to stdout -> forbidden_attribute
+=== modules: contextlib to sys -> forbidden_attribute
 import contextlib
-contextlib.redirect_stdout
+contextlib.redirect_stdout._stream
 === modules: io to FileIO -> forbidden_attribute
 import io
 io.FileIO("/etc/passwd")

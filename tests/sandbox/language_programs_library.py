@@ -986,4 +986,76 @@ e = copy.deepcopy(E(4))
 s = copy.deepcopy(S())
 x = [1]; y = copy.deepcopy([x, x]); r = []; r.append(r); q = copy.deepcopy(r)
 [out, e.code, e.args, s.a, s._b, copy.copy(l).q, copy.deepcopy(t).w, copy.deepcopy(m).z, y[0] is y[1], q[0] is q, U(a=1).copy() == {"a": 1}]
+=== methods bound to an object, and what was wrapped
+import types, functools
+class A:
+    def __init__(self):
+        self.v = 3
+        self.m = types.MethodType(lambda self, x: (self.v, x), self)
+@functools.lru_cache
+def f(x): return x + 1
+def twice(g):
+    @functools.wraps(g)
+    def inner(x): return g(g(x))
+    return inner
+@twice
+def h(x):
+    "adds one"
+    return x + 1
+[A().m(4), isinstance(A().m, types.MethodType), f.__wrapped__(3), h(1), h.__wrapped__(1), h.__doc__, getattr(h, "__wrapped__")(2), hasattr(len, "__wrapped__")]
+=== output that is caught
+import contextlib, io, sys
+first, second = io.StringIO(), io.StringIO()
+with contextlib.redirect_stdout(first) as given:
+    print("one")
+    with contextlib.redirect_stdout(second):
+        print("two")
+        sys.stdout.write("three")
+    print("four", file=given)
+    with contextlib.redirect_stdout(first):
+        print("five")
+errors = io.StringIO()
+with contextlib.redirect_stderr(errors):
+    print("six", file=sys.stderr)
+try:
+    with contextlib.redirect_stdout(second):
+        raise KeyError("k")
+except KeyError:
+    print("seven")
+[first.getvalue(), second.getvalue(), errors.getvalue()]
+=== warnings by filters
+import warnings
+got = []
+class Late(UserWarning): pass
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    warnings.warn("one")
+    warnings.warn("two", Late)
+    warnings.warn(DeprecationWarning("three"))
+    got.append([(str(w.message), w.category.__name__) for w in seen])
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="noise.*")
+    warnings.filterwarnings("error", category=Late)
+    warnings.warn("Noise, nothing else")
+    try:
+        warnings.warn("late", Late)
+    except Late as e:
+        got.append(repr(e))
+with warnings.catch_warnings(record=True) as seen:
+    warnings.resetwarnings()
+    for _ in range(3): warnings.warn("again")
+    for _ in range(2): warnings.warn("again", Late)
+    warnings.simplefilter("ignore")
+    warnings.warn("hidden")
+    got.append([(str(w.message), w.lineno > 0) for w in seen])
+for bad in ("nonsense", 5):
+    try:
+        warnings.simplefilter(bad)
+    except (ValueError, TypeError, AssertionError) as e:
+        got.append("refused")
+try:
+    warnings.warn("x", int)
+except TypeError as e:
+    got.append("refused")
+got
 '''

@@ -238,7 +238,7 @@ def _neighbours(path, value, guard, class_of):
         except Exception:
             continue
         yield f"{path}.{name}", item
-        if isinstance(value, type) and _takes_any_self(value, name, item):
+        if isinstance(value, type) and _takes_any_self(value, name):
             yield f"{path}.{name} on a foreign object", types.ModuleType("found")
         if name in ("__annotations__", "__dict__") or not callable(item):
             continue
@@ -253,13 +253,14 @@ class _Foreign:
     """An object of no class of the library's."""
 
 
-def _takes_any_self(kind, name, function) -> bool:
+def _takes_any_self(kind, name) -> bool:
     """Whether a method of a library's class runs on whatever it is given."""
-    if name in ("__new__", "__init_subclass__", "__class_getitem__") or kind.__module__ == "typing":
+    owner = next((base for base in type.mro(kind) if name in vars(base)), object)
+    if owner.__module__ in ("__main__", "builtins", "typing") or name in _OF_THE_CLASS:
         return False
-    if type(function) is property:
-        function = function.fget
-    if type(function) is not types.FunctionType or function.__module__ in ("__main__", "typing", "builtins"):
+    function = vars(owner)[name]
+    function = function.fget if type(function) is property else function
+    if type(function) is not types.FunctionType or function.__module__ == "ptc_sandbox.guest.guards_identity":
         return False
     try:
         function(_Foreign())
@@ -270,6 +271,7 @@ def _takes_any_self(kind, name, function) -> bool:
     return True
 
 
+_OF_THE_CLASS = ("__new__", "__init_subclass__", "__class_getitem__", "_generate_next_value_")
 _OF_EACH_KIND = {type: 5000, types.FunctionType: 5000, types.BuiltinFunctionType: 2000, types.MethodType: 500}
 
 _SAFE_TO_CALL = {

@@ -37,6 +37,7 @@ from ptc_sandbox.guest.guards_identity import (
 )
 from ptc_sandbox.guest.guards_methods import keep_library
 from ptc_sandbox.guest.guards_types import type_stand_in
+from ptc_sandbox.guest.output import Output
 from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
 from ptc_sandbox.guest.policy_names import REFUSED_BUILTINS, words
 
@@ -81,7 +82,7 @@ def make_globals(
         **{name: _refusing(name, hint) for name, hint in REFUSED_BUILTINS.items() if name != "__import__"},
         **_guarded(guards),
         "asyncio": asyncio_facade,
-        "print": _print(environment),
+        "print": _print(guards.stdout),
         "exit": _exit,
         "quit": _exit,
         "type": type_stand_in,
@@ -124,9 +125,9 @@ def prepare() -> None:
     copying.guard_copy()
     functional.guard_wrapping()
     zones.load()
-    keep_library()
     asyncio.Queue.__repr__ = lambda self: f"<{type(self).__name__} {self._format()}>"  # type: ignore
     _hide_places()
+    keep_library()
     guard_buffers()
     steady_nan()
     seal(all_types())
@@ -178,8 +179,8 @@ def _refusing(name: str, hint: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def _print(environment: Environment) -> Callable[..., None]:
-    write = environment.write_output
+def _print(output: Output) -> Callable[..., None]:
+    write = output.write
 
     def print(
         *args: Any, sep: str | None = None, end: str | None = None, file: Any = None, flush: bool = False

@@ -7,7 +7,6 @@ program's object says about itself, and never hands out a namespace, a frame or 
 from __future__ import annotations
 
 import builtins
-import datetime
 import enum
 import functools
 import types
@@ -18,12 +17,15 @@ from typing import Any, Final, NoReturn
 from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.environment import Environment
 from ptc_sandbox.guest.guards_classes import BASES, check_contents, class_name, is_namedtuple, may_be_listed
+from ptc_sandbox.guest.guards_clock import clock_attribute
 from ptc_sandbox.guest.guards_format import safe_format, safe_format_map
 from ptc_sandbox.guest.guards_types import METACLASSES, StandInMeta, class_of, know, visible
+from ptc_sandbox.guest.output import Output
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import Rule, load_rule, store_rule
 
 _METHOD: Final = types.BuiltinMethodType
+_CACHE: Final = functools._lru_cache_wrapper
 _ALIASES: Final[tuple[type, ...]] = (types.GenericAlias, typing._GenericAlias)  # type: ignore[attr-defined]
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _real_getattr = getattr
@@ -35,6 +37,7 @@ class Guards:
 
     def __init__(self, environment: Environment, namespace: dict[str, Any]) -> None:
         self.environment = environment
+        self.stdout, self.stderr = Output(environment.write_output), Output(environment.write_output)
         self.classes: dict[int, type] = {}
         self._building = 0
         self.bases: set[Any] = set(BASES)
@@ -45,6 +48,7 @@ class Guards:
             "format_map": self._format,
             **dict.fromkeys(("now", "today", "utcnow"), self._clock),
             "__init__": self._init,
+            "__wrapped__": self._wrapped,
             "__class__": lambda obj, _: class_of(obj),
             "__dict__": self._dict,
             "__annotations__": self._annotations,
@@ -126,15 +130,13 @@ class Guards:
         return found
 
     def _clock(self, obj: Any, name: str) -> Any:
-        found = _real_getattr(obj, name)
-        if type(found) is types.ClassMethodDescriptorType and issubclass(found.__objclass__, datetime.date):
-            raise RefusedAttribute(f"Call {name}() on the class itself.")
-        if type(found) is not _METHOD:
-            return found
-        kind = found.__self__
-        if not (isinstance(kind, type) and issubclass(kind, datetime.date)):
-            return found
-        return _clock_method(kind, name, self.environment)
+        return clock_attribute(_real_getattr(obj, name), name, self.environment)
+
+    def _wrapped(self, obj: Any, name: str) -> Any:
+        """What `functools.wraps` or a cache wrapped, as a function of the program's says."""
+        if type(obj) is not _CACHE:
+            self.own(obj, name)
+        return _real_getattr(obj, name)
 
     def _init(self, obj: Any, name: str) -> Any:
         if isinstance(obj, type):
@@ -375,25 +377,3 @@ def _bind(safe: Callable[..., str], template: str, name: str) -> Callable[..., s
 
     bound.__name__ = bound.__qualname__ = name
     return bound
-
-
-def _clock_method(kind: type[datetime.date], name: str, environment: Environment) -> Callable[..., Any]:
-    """`now`, `today` or `utcnow` of a date type, on the journal's clock; the zone of the machine is UTC."""
-
-    def read(tz: datetime.tzinfo | None = None) -> Any:
-        seconds, micros = divmod(environment.now_us(), 1_000_000)
-        if not issubclass(kind, datetime.datetime):
-            return kind.fromtimestamp(seconds)
-        moment = kind.fromtimestamp(seconds, datetime.UTC).replace(microsecond=micros)
-        return moment.replace(tzinfo=None) if tz is None else moment.astimezone(tz)
-
-    def now(tz: datetime.tzinfo | None = None) -> Any:
-        return read(tz)
-
-    def today() -> Any:
-        return read()
-
-    def utcnow() -> Any:
-        return read()
-
-    return {"now": now, "today": today, "utcnow": utcnow}[name]

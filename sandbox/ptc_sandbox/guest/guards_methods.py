@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ptc_sandbox.guest import aio
 from ptc_sandbox.guest.facades import table
+from ptc_sandbox.guest.facades.dataclass_fields import Field
 from ptc_sandbox.guest.guards_classes import class_name
 from ptc_sandbox.guest.guards_identity import is_sealed
 from ptc_sandbox.guest.guards_types import visible
@@ -79,6 +80,7 @@ def keep_library() -> None:
 
 
 def _offered() -> Iterator[object]:
+    yield Field
     yield from (getattr(asyncio, name, None) for name in aio.AS_THEY_ARE)
     for module in table.modules():
         real = importlib.import_module(module)

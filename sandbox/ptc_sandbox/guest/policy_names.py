@@ -85,7 +85,9 @@ GUARDED: Final = frozenset(
         "obj",  # of an AttributeError it is whatever lacked the attribute
         *(
             f"__{name}__"
-            for name in words("init class dict annotations setattr delattr getattr members get set_name")
+            for name in words(
+                "init class dict annotations setattr delattr getattr members get set_name wrapped"
+            )
         ),
     )
 )

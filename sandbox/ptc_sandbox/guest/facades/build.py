@@ -20,6 +20,7 @@ from ptc_sandbox.guest.facades import (
     table,
     text,
     tracebacks,
+    warning,
     zones,
 )
 from ptc_sandbox.guest.facades.module import Facade, facade
@@ -31,6 +32,7 @@ from ptc_sandbox.guest.guards_types import know
 _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "abc": classes.abc_members,
     "ast": system.ast_members,
+    "contextlib": system.contextlib_members,
     "fnmatch": system.fnmatch_members,
     "logging": system.logging_members,
     "shlex": system.shlex_members,
@@ -51,6 +53,7 @@ _OURS: Final[dict[str, Callable[[Guards], dict[str, Any]]]] = {
     "types": classes.types_members,
     "typing": classes.typing_members,
     "uuid": chance.uuid_members,
+    "warnings": warning.warnings_members,
     "zoneinfo": zones.zoneinfo_members,
 }
 """Members that are not the real module's own."""
@@ -106,5 +109,17 @@ def build(module: str, guards: Guards, load: Callable[[str], Facade]) -> Facade:
 
 
 _WHOLLY_OURS: Final = frozenset(
-    ("ast", "logging", "shlex", "sys", "dataclasses", "random", "secrets", "time", "traceback", "types")
+    (
+        "ast",
+        "logging",
+        "shlex",
+        "sys",
+        "dataclasses",
+        "random",
+        "secrets",
+        "time",
+        "traceback",
+        "types",
+        "warnings",
+    )
 )

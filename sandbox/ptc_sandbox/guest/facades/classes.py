@@ -16,7 +16,15 @@ from typing import Any
 
 from ptc_sandbox.guest.facades import dataclass
 from ptc_sandbox.guest.guards import Guards
-from ptc_sandbox.guest.guards_types import abc_meta_stand_in, enum_meta_stand_in, know, stand_in, visible
+from ptc_sandbox.guest.guards_types import (
+    StandInMeta,
+    abc_meta_stand_in,
+    enum_meta_stand_in,
+    know,
+    make_stand_in,
+    stand_in,
+    visible,
+)
 from ptc_sandbox.guest.policy_errors import RefusedAttribute, RefusedCall
 from ptc_sandbox.guest.policy_names import checked_name, is_dunder, is_sunder, match_args, may_bind
 
@@ -134,8 +142,18 @@ def guard_namedtuple() -> None:
     collections.namedtuple = namedtuple
 
 
+class _MethodMeta(StandInMeta):
+    """`types.MethodType(function, instance)`: what `partial` gives as well."""
+
+    def __call__(cls, function: Any, instance: Any, /) -> Any:  # type: ignore[override]  # noqa: N805
+        return types.MethodType(function, instance)
+
+
+_method = make_stand_in(types.MethodType, _MethodMeta)
+
+
 def types_members(guards: Guards) -> dict[str, Any]:
-    """Types for `isinstance`; `SimpleNamespace` and `MappingProxyType` can be made."""
+    """Types for `isinstance`; `SimpleNamespace`, `MappingProxyType` and `MethodType` can be made."""
 
     def function() -> None: ...
 
@@ -154,13 +172,13 @@ def types_members(guards: Guards) -> dict[str, Any]:
         "GeneratorType": type(_ for _ in ()),
         "CoroutineType": type(waiting),
         "AsyncGeneratorType": type(asynchronous()),
-        "MethodType": types.MethodType,
         "UnionType": types.UnionType,
         "GenericAlias": types.GenericAlias,
     }
     plain = ("SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType", "NotImplementedType")
     return {
         **{name: stand_in(kind) for name, kind in of.items()},
+        "MethodType": _method,
         **{name: getattr(types, name) for name in plain},
     }
 

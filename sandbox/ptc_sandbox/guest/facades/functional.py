@@ -72,6 +72,8 @@ def functools_members(guards: Guards) -> dict[str, Any]:
             wrapper.__dict__.update(wrapped.__dict__)
             if wrapped.__globals__ is wrapper.__globals__:
                 wrapper.__annotations__ = wrapped.__annotations__
+        if type(wrapper) is types.FunctionType:
+            wrapper.__wrapped__ = wrapped  # type: ignore[attr-defined]
         return wrapper
 
     def wraps(wrapped: Any, assigned: Any = None, updated: Any = None) -> Callable[[Any], Any]:
@@ -183,6 +185,7 @@ def guard_wrapping() -> None:
         _copy_names(wrapper, wrapped)
         if type(wrapped) is types.FunctionType:
             wrapper.__dict__.update(wrapped.__dict__)
+        wrapper.__wrapped__ = wrapped
         return wrapper
 
     functools.update_wrapper = update_wrapper
@@ -207,6 +210,7 @@ def _cached(function: Any, maxsize: int | None, typed: bool) -> Any:
     _copy_names(made, function)
     if type(function) is types.FunctionType:
         made.__dict__.update(function.__dict__)
+    made.__wrapped__ = function
     return made
 
 

@@ -1,4 +1,5 @@
-"""`sys`, `logging`, `ast`, `shlex` and `fnmatch` as far as programs use them: text in, text to the program's output.
+"""`sys`, `logging`, `ast`, `shlex`, `fnmatch` and redirections, as far as programs use them: text in, text to the
+program's output.
 
 Nothing of the interpreter is here: `sys` has two streams and a few numbers, `ast` reads literals only.
 """
@@ -10,43 +11,14 @@ import fnmatch
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ptc_sandbox.guest.facades.tracebacks import format_current
 from ptc_sandbox.guest.guards import Guards
+from ptc_sandbox.guest.output import Redirection, Stream
 
 _LEVELS = {name: getattr(logging, name) for name in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")}
-
-
-class Stream:
-    """Where a program may write: its output."""
-
-    __slots__ = ("_write", "name")
-
-    encoding = "utf-8"
-
-    def __init__(self, name: str, write: Callable[[str], None]) -> None:
-        self.name = f"<{name}>"
-        self._write = write
-
-    def write(self, text: str) -> int:
-        """Write text; gives the number of characters."""
-        plain = _text(text)
-        self._write(plain)
-        return len(plain)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write each of the lines."""
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def isatty(self) -> bool:
-        """No."""
-        return False
 
 
 def _text(value: Any) -> str:
@@ -64,9 +36,26 @@ def sys_members(guards: Guards) -> dict[str, Any]:
 
     exit.__qualname__ = "exit"
     exit.__module__ = "sys"
-    streams = {name: Stream(name, guards.environment.write_output) for name in ("stdout", "stderr")}
+    streams = {"stdout": Stream("stdout", guards.stdout), "stderr": Stream("stderr", guards.stderr)}
     plain = ("byteorder", "float_info", "maxsize", "maxunicode", "version_info")
     return {**streams, "exit": exit, **{name: getattr(sys, name) for name in plain}}
+
+
+def contextlib_members(guards: Guards) -> dict[str, Any]:
+    """`redirect_stdout` and `redirect_stderr`, of this program's streams."""
+
+    def redirect_stdout(new_target: Any) -> Redirection:
+        """Send what the program prints to `new_target` for the length of a `with`."""
+        return Redirection(guards.stdout, new_target)
+
+    def redirect_stderr(new_target: Any) -> Redirection:
+        """The same for what it writes to sys.stderr."""
+        return Redirection(guards.stderr, new_target)
+
+    for function in (redirect_stdout, redirect_stderr):
+        function.__qualname__ = function.__name__
+        function.__module__ = "contextlib"
+    return {"redirect_stdout": redirect_stdout, "redirect_stderr": redirect_stderr}
 
 
 class Logger:

@@ -41,7 +41,7 @@ _NAMES: Final[dict[str, str]] = {
     "contextlib": """
         AbstractAsyncContextManager AbstractContextManager AsyncContextDecorator AsyncExitStack
         ContextDecorator ExitStack aclosing asynccontextmanager closing contextmanager nullcontext
-        suppress
+        redirect_stderr redirect_stdout suppress
         """,
     "copy": "Error copy deepcopy replace",
     "csv": """
@@ -168,6 +168,7 @@ _NAMES: Final[dict[str, str]] = {
     "uuid": """
         NAMESPACE_DNS NAMESPACE_OID NAMESPACE_URL NAMESPACE_X500 RFC_4122 SafeUUID UUID uuid3 uuid4 uuid5
         """,
+    "warnings": "catch_warnings filterwarnings resetwarnings simplefilter warn",
     "zoneinfo": "ZoneInfo ZoneInfoNotFoundError available_timezones",
     "zlib": "adler32 compress crc32 decompress error",
 }
@@ -217,7 +218,7 @@ _INSTEAD: Final[dict[str, str]] = {
         ("numpy", "pandas", "scipy", "polars"), "Use lists and dicts with statistics, math and collections."
     ),
     **dict.fromkeys(("inspect", "gc", "dis", "code"), "Programs cannot look into the interpreter."),
-    **dict.fromkeys(("warnings",), "Use print() or logging."),
+    "contextvars": "Pass the value as an argument, or keep it in an object.",
     "array": "Use a list, or struct for bytes.",
     "weakref": "Programs are short: keep the object itself.",
 }

@@ -90,7 +90,7 @@ def pprint_members(guards: Guards) -> dict[str, Any]:
     def pretty(object: Any, stream: Any = None, *args: Any, **kwargs: Any) -> None:
         text = pprint.pformat(object, *args, **kwargs) + "\n"
         if stream is None:
-            guards.environment.write_output(text)
+            guards.stdout.write(text)
         else:
             stream.write(text)
 

@@ -36,7 +36,7 @@ def traceback_members(guards: Guards) -> dict[str, Any]:
 
     def _print(text: str, file: Any) -> None:
         if file is None:
-            guards.environment.write_output(text)
+            guards.stderr.write(text)
         else:
             file.write(text)
 
