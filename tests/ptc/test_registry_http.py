@@ -1,0 +1,556 @@
+"""A registry over HTTP: the rules of every registry, its keys, its store across restarts, and its providers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+import ptc
+from ptc.registry import (
+    HttpRegistry,
+    Keys,
+    Provider,
+    RegistryError,
+    RegistryForbidden,
+    RegistryStore,
+    RegistryUnreachable,
+    create_app,
+    new_key,
+)
+from ptc_tools.registry_protocol import ResolvedCall
+
+PUBLISHER, PUBLISHERS_KEY = new_key("publisher", "team")
+OTHER, OTHERS_KEY = new_key("publisher", "other")
+NARROW, NARROWS_KEY = new_key("publisher", "narrow", ["billing-*"])
+CONSUMER, CONSUMERS_KEY = new_key("consumer", "assistant")
+SECOND, SECONDS_KEY = new_key("consumer", "second", ["records"])
+KEYS = Keys([PUBLISHERS_KEY, OTHERS_KEY, NARROWS_KEY, CONSUMERS_KEY, SECONDS_KEY])
+RUN = ptc.RunContext("run_1", labels={"team": "red", "secret": "of the run"})
+
+
+class Site:
+    """A registry behind its app, and clients of it; no socket in between."""
+
+    def __init__(self, store: RegistryStore) -> None:
+        self.store = store
+        self.transport = httpx2.ASGITransport(create_app(store, KEYS))
+
+    def client(self, key: str = CONSUMER) -> HttpRegistry:
+        return HttpRegistry("http://registry.test", key=key, transport=self.transport)
+
+    @property
+    def publisher(self) -> HttpRegistry:
+        return self.client(PUBLISHER)
+
+    async def raw(
+        self, method: str, path: str, key: str | None = CONSUMER, **options: Any
+    ) -> httpx2.Response:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        headers |= options.pop("headers", {})
+        async with httpx2.AsyncClient(transport=self.transport, base_url="http://registry.test") as client:
+            return await client.request(method, path, headers=headers, **options)
+
+
+@asynccontextmanager
+async def site(folder: Path, **options: Any) -> AsyncIterator[Site]:
+    store = RegistryStore(folder / "registry.db", **options)
+    try:
+        yield Site(store)
+    finally:
+        await store.aclose()
+
+
+class Records:
+    """A toolset whose tool counts its runs, and waits while it is told to."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.labels: list[dict[str, str]] = []
+        self.go = asyncio.Event()
+        self.go.set()
+        self.began = asyncio.Event()
+        self.toolset = ptc.Toolset("records", [self._lookup()], description="The records.")
+
+    def _lookup(self) -> ptc.AnyTool:
+        card = ptc.ServerData("card", "user", {"type": "object"})
+
+        async def lookup(key: str, context: ptc.ToolContext) -> str:
+            """Look one record up."""
+            self.ran += 1
+            self.labels.append(dict(context.labels))
+            self.began.set()
+            await self.go.wait()
+            if key == "none":
+                raise LookupError("there is no such record")
+            context.attach("card", {"key": key})
+            return f"record {key}"
+
+        publication = ptc.Publication(required_labels=("team",), server_data=(card,))
+        return ptc.tool(lookup, effects="read", publication=publication)
+
+    def export(self, version: str = "1.0.0") -> ptc.Export:
+        return self.toolset.export(version=version)
+
+
+def of(token: str, call_id: str = "call_1", **changes: Any) -> ResolvedCall:
+    labels = {"team": "red"}
+    call = ResolvedCall(
+        "run_1", call_id, "records", "lookup", {"key": "1"}, token, labels=labels, timeout=20.0
+    )
+    return replace(call, **changes)
+
+
+async def reading(client: ptc.RegistryClient, **options: Any) -> ptc.StepCatalog:
+    registries = ptc.Registries()
+    registries.register("company", client, **options)
+    sources = ptc.Sources([ptc.Registry("company")], registries=registries)
+    return await sources.read(RUN.labels)
+
+
+async def test_a_run_reads_and_calls_what_a_provider_serves(tmp_path: Path) -> None:
+    """From the model's call to the provider's tool and back: result, label, server data."""
+    records, got = Records(), []
+    async with site(tmp_path) as here, Provider(here.publisher, records.export()):
+        step = await reading(here.client(), on_server_data=got.append)
+        call = ptc.Call("call_1", "lookup", {"key": "7"}, namespace="records")
+        assert await ptc.Invoker(step.catalog).invoke(call, RUN) == ptc.Success("record 7")
+        assert step.catalog.namespaces == {"records": "The records."}
+    assert records.labels == [{"team": "red"}]
+    assert [(item.kind, item.data) for item in got] == [("card", {"key": "7"})]
+
+
+async def test_a_providers_failure_is_a_failure_of_the_call(tmp_path: Path) -> None:
+    """With its words."""
+    records = Records()
+    async with site(tmp_path) as here, Provider(here.publisher, records.export()):
+        step = await reading(here.client())
+        call = ptc.Call("call_1", "lookup", {"key": "none"}, namespace="records")
+        outcome = await ptc.Invoker(step.catalog).invoke(call, RUN)
+    assert isinstance(outcome, ptc.Failure)
+    assert "there is no such record" in outcome.message
+
+
+async def test_many_calls_at_once_each_get_their_own_answer(tmp_path: Path) -> None:
+    """Through one registry, one provider, and two consumers with the same run and call ids."""
+    records = Records()
+    async with site(tmp_path) as here, Provider(here.publisher, records.export()) as provider:
+        clients = [here.client(), here.client(SECOND)]
+        calls = [
+            (client, of(provider.token, f"call_{number}", arguments={"key": f"{number}-{which}"}))
+            for number in range(20)
+            for which, client in enumerate(clients)
+        ]
+        results = await asyncio.gather(*(client.call_resolved(call) for client, call in calls))
+    assert [result.value for result in results] == [f"record {call.arguments['key']}" for _, call in calls]
+    assert records.ran == 40
+
+
+# Admission
+
+
+async def test_the_token_is_checked_before_anything_is_published(tmp_path: Path) -> None:
+    """Replaced, by an identical schema too: call_not_admitted, for good, and nobody runs it."""
+    records = Records()
+    async with site(tmp_path) as here:
+        old = await here.publisher.publish(records.export())
+        async with Provider(here.publisher, records.export()) as provider:
+            assert provider.token != old
+            for _ in range(2):
+                with pytest.raises(ptc.CallNotAdmitted, match="did not run"):
+                    await here.client().call_resolved(of(old))
+    assert records.ran == 0
+
+
+async def test_a_published_call_keeps_its_assignment_and_its_result(tmp_path: Path) -> None:
+    """It runs at the provider of its registration although that was replaced meanwhile, once."""
+    records, other = Records(), Records()
+    records.go.clear()
+    async with site(tmp_path) as here, Provider(here.publisher, records.export()) as provider:
+        running = asyncio.create_task(here.client().call_resolved(of(provider.token)))
+        await records.began.wait()
+        async with Provider(here.publisher, other.export("2.0.0")):
+            again = asyncio.create_task(here.client().call_resolved(of(provider.token)))
+            records.go.set()
+            assert (await running).value == "record 1"
+            assert await again == await running
+            await provider.serving()  # it hears that it was replaced
+            assert await here.client().call_resolved(of(provider.token)) == await running
+    assert (records.ran, other.ran) == (1, 0)
+
+
+async def test_a_call_that_waited_for_a_replaced_provider_is_still_served_by_it(tmp_path: Path) -> None:
+    """It was published before the replacement; the old provider takes what waits for it, then ends."""
+    records = Records()
+    async with site(tmp_path) as here:
+        token = await here.publisher.publish(records.export(), revision="a")
+        assert await here.store.submit("assistant", of(token)) is None
+        await here.publisher.publish(records.export("2.0.0"))
+        claim = "a secret of sixteen and more"
+        taken = await here.publisher.claim("records", token, claim, 0.0)
+        assert taken is not None
+        await here.publisher.finish(str(taken["key"]), claim, ptc.CallResult("success", "late"))
+        assert (await here.client().call_resolved(of(token))).value == "late"
+        with pytest.raises(ptc.AdmissionConflict):
+            await here.publisher.claim("records", token, claim + "2", 0.0)
+
+
+async def test_the_same_call_id_with_another_token_is_refused(tmp_path: Path) -> None:
+    """The id stands for one call."""
+    records = Records()
+    async with site(tmp_path) as here:
+        async with Provider(here.publisher, records.export()) as provider:
+            await here.client().call_resolved(of(provider.token))
+        new = await here.publisher.publish(records.export())
+        for other in (of(new), of(provider.token, arguments={"key": "2"}), of(provider.token, labels={})):
+            with pytest.raises(ptc.CallIdentityConflict):
+                await here.client().call_resolved(other)
+    assert records.ran == 1
+
+
+async def test_an_overload_retry_keeps_the_token_and_a_replaced_one_is_a_conflict(tmp_path: Path) -> None:
+    """One call may wait; the second is told to come again, and does so for its own registration."""
+    records = Records()
+    async with site(tmp_path, max_waiting=1) as here:
+        token = await here.publisher.publish(records.export(), revision="a")
+        assert await here.store.submit("assistant", of(token, "call_1")) is None
+        for call_id in ("call_2", "call_3"):
+            with pytest.raises(ptc.RegistryOverloaded):
+                await here.client().call_resolved(of(token, call_id))
+        async with Provider(here.publisher, records.export(), revision="a") as provider:
+            assert provider.token == token
+            assert (await here.client().call_resolved(of(token, "call_1"))).value == "record 1"
+            assert (await here.client().call_resolved(of(token, "call_2"))).value == "record 1"
+        await here.publisher.publish(records.export("2.0.0"))
+        with pytest.raises(ptc.AdmissionConflict):
+            await here.client().call_resolved(of(token, "call_3"))
+    assert records.ran == 2
+
+
+async def test_a_call_whose_time_is_over_is_not_handed_out(tmp_path: Path) -> None:
+    """Its consumer has given it up, so nobody runs it any more."""
+    now = [1_000.0]
+    records = Records()
+    async with site(tmp_path, clock=lambda: now[0]) as here:
+        token = await here.publisher.publish(records.export())
+        assert await here.store.submit("assistant", of(token, timeout=5.0)) is None
+        now[0] += 6
+        assert await here.publisher.claim("records", token, "a secret of sixteen", 0.0) is None
+
+
+async def test_a_claim_whose_answer_was_lost_is_given_again(tmp_path: Path) -> None:
+    """The same claim, the same call; another claim does not get it."""
+    records = Records()
+    async with site(tmp_path) as here:
+        token = await here.publisher.publish(records.export())
+        assert await here.store.submit("assistant", of(token)) is None
+        claim = "a secret of sixteen and more"
+        first = await here.publisher.claim("records", token, claim, 0.0)
+        assert first is not None
+        assert await here.publisher.claim("records", token, claim, 0.0) == first
+        assert await here.publisher.claim("records", token, claim + "2", 0.0) is None
+        with pytest.raises(ptc.AdmissionConflict):
+            await here.publisher.finish(str(first["key"]), claim + "2", ptc.CallResult("success", "x"))
+        await here.publisher.finish(str(first["key"]), claim, ptc.CallResult("success", "x"))
+        await here.publisher.finish(str(first["key"]), claim, ptc.CallResult("success", "y"))  # said already
+        assert (await here.client().call_resolved(of(token))).value == "x"
+
+
+async def test_registrations_and_calls_survive_a_restart(tmp_path: Path) -> None:
+    """They stand in the file: what was refused stays refused, what ended keeps its result."""
+    records = Records()
+    async with site(tmp_path) as here:
+        old = await here.publisher.publish(records.export(), revision="a")
+        async with Provider(here.publisher, records.export(), revision="b") as provider:
+            result = await here.client().call_resolved(of(provider.token))
+        with pytest.raises(ptc.CallNotAdmitted):
+            await here.client().call_resolved(of(old, "call_2"))
+    async with site(tmp_path) as here:
+        assert await here.client().call_resolved(of(provider.token)) == result
+        with pytest.raises(ptc.CallNotAdmitted):
+            await here.client().call_resolved(of(old, "call_2"))
+        with pytest.raises(ptc.AdmissionConflict, match="new revision"):
+            await here.publisher.publish(records.export(), revision="a")
+        (info,) = await here.client().list_toolsets()
+        assert (info.name, info.version, info.token) == ("records", "1.0.0", provider.token)
+
+
+async def test_an_unchanged_registration_is_not_sent_again(tmp_path: Path) -> None:
+    """The token is its ETag."""
+    records = Records()
+    async with site(tmp_path) as here:
+        token = await here.publisher.publish(records.export())
+        again = await here.client().resolve_toolset("records", known=token)
+        assert again is not None
+        assert again.tools is None
+        raw = await here.raw("GET", "/v1/toolsets/records", headers={"if-none-match": f'"{token}"'})
+        assert (raw.status_code, raw.content) == (304, b"")
+        fresh = await here.client().resolve_toolset("records", known="reg_other")
+        assert fresh is not None
+        assert fresh.tools == list(records.export().declarations)
+        assert await here.client().resolve_toolset("billing") is None
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "key", "status"),
+    [
+        ("GET", "/v1/toolsets", None, 401),
+        ("GET", "/v1/toolsets", "ptcreg_guess", 401),
+        ("GET", "/v1/toolsets/records", SECOND, 200),
+        ("GET", "/v1/toolsets/records", NARROW, 403),
+        ("PUT", "/v1/toolsets/records", None, 401),
+        ("PUT", "/v1/toolsets/records", CONSUMER, 403),
+        ("PUT", "/v1/toolsets/records", NARROW, 403),
+        ("PUT", "/v1/toolsets/records", OTHER, 403),
+        ("DELETE", "/v1/toolsets/records?token=x", CONSUMER, 403),
+        ("DELETE", "/v1/toolsets/records?token=x", OTHER, 403),
+        ("POST", "/v1/toolsets/records/claims", CONSUMER, 403),
+        ("POST", "/v1/toolsets/records/claims", OTHER, 403),
+        ("POST", "/v1/calls", None, 401),
+        ("POST", "/v1/calls", PUBLISHER, 403),
+        ("PUT", "/v1/calls/abc/result", CONSUMER, 403),
+        ("GET", "/v1/nothing", CONSUMER, 404),
+        ("PATCH", "/v1/calls", CONSUMER, 405),
+        ("GET", "/healthz", None, 200),
+    ],
+)
+async def test_each_door_opens_to_its_own_keys_alone(
+    tmp_path: Path, method: str, path: str, key: str | None, status: int
+) -> None:
+    """Publishing and serving are a publisher's, of its own toolsets; reading and calling a consumer's."""
+    records = Records()
+    async with site(tmp_path) as here:
+        token = await here.publisher.publish(records.export())
+        body: dict[str, object] = {"token": token, "claim": "a secret of sixteen"}
+        if path == "/v1/toolsets/records" and method == "PUT":
+            body = {"version": "1", "tools": list(records.export().declarations)}
+        response = await here.raw(method, path, key, json=body)
+        assert response.status_code == status
+        if status >= 400:
+            assert set(response.json()["error"]) == {"code", "message"}
+            assert "ptcreg_" not in response.text
+        assert [info.token for info in await here.client().list_toolsets()] == [token]
+
+
+async def test_a_name_stays_its_first_publishers_also_when_it_is_removed(tmp_path: Path) -> None:
+    """Nobody else takes over the consumers of a toolset."""
+    records = Records()
+    async with site(tmp_path) as here:
+        token = await here.publisher.publish(records.export())
+        with pytest.raises(RegistryForbidden):
+            await here.client(OTHER).publish(records.export())
+        await here.publisher.remove("records", token)
+        with pytest.raises(RegistryForbidden):
+            await here.client(OTHER).publish(records.export())
+        await here.publisher.publish(records.export())
+
+
+async def test_a_consumer_sees_and_calls_what_its_key_is_for(tmp_path: Path) -> None:
+    """The rest of the registry is not there for it."""
+    records = Records()
+    async with site(tmp_path) as here:
+        await here.publisher.publish(records.export())
+        await here.publisher.publish(ptc.Toolset("billing", [plain]).export(version="1"))
+        assert [info.name for info in await here.client(SECOND).list_toolsets()] == ["records"]
+        with pytest.raises(RegistryForbidden):
+            await here.client(SECOND).resolve_toolset("billing")
+        with pytest.raises(RegistryForbidden):
+            await here.client(SECOND).call_resolved(of("reg_1", toolset="billing"))
+
+
+@ptc.tool(effects="read")
+def plain(x: int) -> int:
+    """Do nothing much."""
+    return x
+
+
+async def test_one_consumer_never_gets_the_result_of_another(tmp_path: Path) -> None:
+    """The ids of its runs are its own."""
+    records = Records()
+    async with site(tmp_path) as here, Provider(here.publisher, records.export()) as provider:
+        await here.client().call_resolved(of(provider.token))
+        assert records.ran == 1
+        await here.client(SECOND).call_resolved(of(provider.token))
+        assert records.ran == 2
+
+
+# What is no request
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"", 422),
+        (b"no json", 422),
+        (b"[]", 422),
+        (b'{"run_id": "r"}', 422),
+        (b'{"a": 1, "a": 2}', 422),
+        (b'{"a": NaN}', 422),
+        (b'"' + b"x" * (4 * 1024 * 1024) + b'"', 413),
+    ],
+)
+async def test_a_body_that_is_no_call_is_refused(tmp_path: Path, content: bytes, status: int) -> None:
+    """Strict JSON, the exact shape, and not too much of it."""
+    async with site(tmp_path) as here:
+        response = await here.raw("POST", "/v1/calls", content=content)
+        assert response.status_code == status
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tools": [{"name": "lookup", "parameters": {"type": "object"}}]},
+        {"tools": "lookup"},
+        {"tools": [3]},
+        {"version": ""},
+        {"version": 3},
+        {"description": 3},
+        {},
+    ],
+)
+async def test_only_complete_publications_are_registered(tmp_path: Path, change: dict[str, object]) -> None:
+    """Schemas alone are refused at the door, with what is missing."""
+    declarations = json.loads(json.dumps(list(Records().export().declarations)))
+    body = {"version": "1", "tools": declarations, **change}
+    if not change:
+        body["tools"][0]["namespace"] = "billing"
+    async with site(tmp_path) as here:
+        response = await here.raw("PUT", "/v1/toolsets/records", PUBLISHER, json=body)
+        assert response.status_code == 422
+        assert await here.client().list_toolsets() == []
+
+
+async def test_a_registry_that_is_gone_is_a_transport_error(tmp_path: Path) -> None:
+    """So a mutation through it is uncertain, and a read of the catalog fails the step."""
+    attempts = []
+
+    class Dead(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            attempts.append(request.url.path)
+            raise httpx2.ConnectError("no route")
+
+    client = HttpRegistry("http://registry.test", key=CONSUMER, transport=Dead())
+    with pytest.raises(RegistryUnreachable) as raised:
+        await client.call_resolved(of("reg_1"))
+    assert isinstance(raised.value, ptc.TransportError)
+    assert attempts == ["/v1/calls"] * 4
+    with pytest.raises(ptc.SourceUnreadable):
+        await reading(client)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"<html>", b"[]", b"{}", b'{"toolsets": 3}', b'{"toolsets": [{}]}', b'{"toolsets": ["records"]}'],
+)
+async def test_an_answer_that_is_none_fails_the_step(content: bytes) -> None:
+    """A proxy's page is no catalog."""
+
+    class Strange(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            return httpx2.Response(200, content=content)
+
+    client = HttpRegistry("http://registry.test", key=CONSUMER, transport=Strange())
+    with pytest.raises(ptc.SourceUnreadable):
+        await reading(client)
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    """The key goes to its registry alone."""
+    asked = []
+
+    class Elsewhere(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            asked.append(str(request.url))
+            return httpx2.Response(302, headers={"location": "http://evil.test/v1/toolsets"})
+
+    client = HttpRegistry("http://registry.test", key=CONSUMER, transport=Elsewhere())
+    with pytest.raises(RegistryError):
+        await client.list_toolsets()
+    assert asked == ["http://registry.test/v1/toolsets"]
+
+
+@pytest.mark.parametrize(
+    "url", ["registry.test", "ftp://registry.test", "https://", "https://x.test?key=1", ""]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    """Before anything is sent."""
+    with pytest.raises(ptc.ConfigurationError):
+        HttpRegistry(url, key=CONSUMER)
+
+
+def test_a_key_is_not_sent_unencrypted_to_another_machine_unless_it_is_said() -> None:
+    """This machine's own address is fine."""
+    with pytest.raises(ptc.ConfigurationError, match="unencrypted"):
+        HttpRegistry("http://registry.example", key=CONSUMER)
+    for url, insecure in (
+        ("https://registry.example", False),
+        ("http://127.0.0.1:1", False),
+        ("http://x.test", True),
+    ):
+        client = HttpRegistry(url, key=CONSUMER, insecure=insecure)
+        assert CONSUMER not in repr(client)
+
+
+# Keys' file
+
+
+def test_a_file_of_keys_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    """Removing a line locks its key out."""
+    path = tmp_path / "keys.txt"
+    path.write_text(f"# who may\n\n{PUBLISHERS_KEY.line()}\n{CONSUMERS_KEY.line()}\n")
+    keys = Keys.read(path)
+    assert keys.of(PUBLISHER, "publisher") == PUBLISHERS_KEY
+    assert keys.of(PUBLISHER, "consumer") is None
+    path.write_text(CONSUMERS_KEY.line())
+    assert keys.of(PUBLISHER) is None
+    assert keys.of(CONSUMER) == CONSUMERS_KEY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "publisher",
+        f"admin x sha256:{'0' * 64}",
+        "publisher x y",
+        f"publisher x {'0' * 64}",
+        f"publisher x/y sha256:{'0' * 64}",
+        f"publisher x sha256:{'0' * 64} a b",
+        f"publisher x sha256:{'0' * 64} a;b",
+    ],
+)
+def test_a_line_that_is_no_key_is_an_error_with_its_place(tmp_path: Path, line: str) -> None:
+    """A slip must not lock everybody out, or in, unseen."""
+    path = tmp_path / "keys.txt"
+    path.write_text(f"{CONSUMERS_KEY.line()}\n{line}\n")
+    with pytest.raises(ptc.ConfigurationError, match=r"keys\.txt:2"):
+        Keys.read(path)
+
+
+def test_the_file_holds_no_key(tmp_path: Path) -> None:
+    """Its hash is enough to know it by."""
+    assert PUBLISHER not in PUBLISHERS_KEY.line()
+    assert PUBLISHERS_KEY.covers("records")
+    assert NARROWS_KEY.covers("billing-eu")
+    assert not NARROWS_KEY.covers("billing")
+
+
+async def test_a_store_refuses_what_is_no_registry(tmp_path: Path) -> None:
+    """Another application's file is not written to."""
+    path = tmp_path / "other.db"
+    path.write_bytes(b"no database at all, but long enough to look at twice" * 100)
+    with pytest.raises(ptc.PtcError) as raised:
+        RegistryStore(path)
+    assert raised.value.code == "registry_store_unreadable"
+    assert path.read_bytes().startswith(b"no database")
+    async with site(tmp_path) as here:
+        assert (here.store.path.stat().st_mode & 0o777) == 0o600
