@@ -230,9 +230,9 @@ def validate(tool: AnyTool, arguments: object) -> dict[str, object] | Denied:
         return Denied("invalid_arguments", f"invalid arguments: {error}")
     if not fits:
         return Denied("invalid_arguments", f"invalid arguments: {tool.check_arguments.explain(arguments)}")
-    for name in (*tool.designer, *tool.bound, tool.takes_context):
-        if name in arguments:
-            return Denied("invalid_arguments", f"invalid arguments: {name} is no parameter of this tool")
+    if tool.withheld and not tool.withheld.isdisjoint(arguments):
+        name = min(tool.withheld & arguments.keys())
+        return Denied("invalid_arguments", f"invalid arguments: {name} is no parameter of this tool")
     try:
         keywords = tool.decode(arguments)
     except ValueError as error:

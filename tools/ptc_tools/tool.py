@@ -41,7 +41,8 @@ class Tool(Generic[P, R_co]):
 
     `check_arguments` and `check_result` are compiled validators of the contract's schemas. `designer` maps
     the parameters that a designer sets to their types; `bound` are those that a `functools.partial` sets. `kept`
-    are the values of both, and `secrets` the credentials in them: for the tool alone.
+    are the values of both, and `secrets` the credentials in them: for the tool alone. `withheld` names what no
+    call may give.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class Tool(Generic[P, R_co]):
         "kept",
         "secrets",
         "takes_context",
+        "withheld",
     )
 
     def __init__(
@@ -84,6 +86,8 @@ class Tool(Generic[P, R_co]):
             self.takes_context, self.designer = parameters.context, parameters.designer
         else:
             self.takes_context, self.designer = injected(contract, function, what, names)
+        context = () if self.takes_context is None else (self.takes_context,)
+        self.withheld = frozenset({*self.designer, *self.bound, *context})
         self._keep()
         evidence = contract.idempotency
         if evidence is not None and evidence.source == "protocol" and self.takes_context is None:
