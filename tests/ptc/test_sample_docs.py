@@ -44,6 +44,14 @@ def test_the_script_of_the_page_on_the_peer_is_one() -> None:
     assert len(names["model"].turns) == 2
 
 
+def test_the_run_that_searches_runs_as_the_page_has_it() -> None:
+    """The first example of the page on tool search."""
+    names: dict[str, Any] = {}
+    run(blocks("tool-search.md", "A run that searches")[0], names)
+    assert names["result"].output_text == "record of c-1"
+    assert [report.call.name for report in names["result"].calls] == ["tool_search_call", "lookup"]
+
+
 def test_every_link_between_our_pages_leads_somewhere() -> None:
     """A page that was renamed must not be missed by its readers."""
     root = DOCS.parent
