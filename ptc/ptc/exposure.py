@@ -14,6 +14,7 @@ from typing import TypeAlias, overload
 
 from ptc.errors import ContractChanged
 from ptc.handlers import ClientTool
+from ptc.searching import SearchSettings, check_own_name
 from ptc.toolbox import (
     HOSTED_PROGRAMS,
     Entry,
@@ -93,10 +94,12 @@ class LiveExposure:
         open_programs: Callable[[], Sequence[str]] = tuple,
         functions: Mapping[object, Entry] | None = None,
         retired: Iterable[Entry] = (),
+        search: SearchSettings | None = None,
     ) -> None:
         self._entries: tuple[Entry, ...] = tuple(entries)
         self.programs = programs
         self._open_programs = open_programs
+        self._search = search
         self._of_function: dict[object, Entry] = dict(functions or {})
         self._retired: tuple[Entry, ...] = tuple(retired)
         self._changes: list[_Change] = []
@@ -266,8 +269,10 @@ class LiveExposure:
             raise DuplicateTool(
                 f"another tool is called {_qualified(entry)!r}; remove it first, or rename one"
             )
-        if isinstance(entry, Tool) and self.programs == "hosted":
-            entry.contract.check_for_service()
+        if isinstance(entry, Tool):
+            check_own_name(entry, self._search, self.programs)
+            if self.programs == "hosted":
+                entry.contract.check_for_service()
         if program_only(entry) and self.programs != "hosted":
             raise RuntimeError(
                 f"only programs could call {_qualified(entry)!r}, and a local program takes no further tools"

@@ -96,6 +96,7 @@ class Run:
             open_programs=lambda: self._conversation.open_programs,
             functions=settings.functions,
             retired=() if state is None else retired_of(state, settings.known),
+            search=settings.search,
         )
         acting = start.acting
         self._context = RunContext(

@@ -227,15 +227,26 @@ def named_by_choice(waiting: Mapping[Key, AnyTool], names: frozenset[str]) -> se
     }
 
 
+def check_own_name(tool: AnyTool, settings: SearchSettings | None, programs: str | None) -> None:
+    """Raises ConfigurationError for a tool that is called as the loop's own functions are where programs run here."""
+    if programs != "local" or tool.contract.namespace is not None:
+        return
+    from ptc_sandbox.codeact import PROGRAM_TOOL
+
+    name, own = tool.contract.name, {PROGRAM_TOOL: "programs are run with"}
+    if settings is not None:
+        own |= dict.fromkeys((FIND, LOAD), "tools are searched for with before programs")
+    if name in own:
+        raise ConfigurationError(
+            f"{name!r} is what {own[name]}, where they run here; rename the tool, or put it into a namespace"
+        )
+
+
 def check_entries(entries: Sequence[Entry], settings: SearchSettings | None, programs: str | None) -> None:
-    """Raises ConfigurationError for what search= cannot go together with."""
+    """Raises ConfigurationError for what search= cannot go together with, and for the loop's own names."""
     for entry in entries:
-        if isinstance(entry, Tool) and settings is not None and programs in ("local", "auto"):
-            if entry.contract.namespace is None and entry.contract.name in (FIND, LOAD):
-                raise ConfigurationError(
-                    f"{entry.contract.name!r} is what tools are searched for with before programs that run here; "
-                    "rename the tool, or put it into a namespace"
-                )
+        if isinstance(entry, Tool):
+            check_own_name(entry, settings, "local" if programs == "auto" else programs)
             continue
         definition = entry.definition if isinstance(entry, ClientTool) else entry
         if settings is None or not isinstance(definition, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import Any
 
 import pytest
@@ -192,3 +193,44 @@ def test_local_programs_run_for_callers_without_a_loop() -> None:
     """The sample's way."""
     endpoint = FakeEndpoint([run_program("await get_units(sku='abc')")], [answer()])
     assert runner(endpoint).run_sync("go").programs[0].result == "3"
+
+
+def named(name: str, **options: Any) -> Any:
+    def anything() -> int:
+        return 1
+
+    return ptc.tool(anything, name=name, description="Anything.", **options)
+
+
+@pytest.mark.parametrize("programs", ["local", "auto"])
+@pytest.mark.parametrize(
+    ("name", "search"), [("run_program", None), ("search_tools", "lexical"), ("load", "lexical")]
+)
+def test_a_tool_cannot_have_the_name_of_the_loops_own(name: str, search: Any, programs: Any) -> None:
+    """The model would mean one and get the other; in a namespace it is another name."""
+    options: dict[str, Any] = {"programs": programs, "search": search, "max_output_tokens": 1000}
+    if search is None:
+        del options["max_output_tokens"]
+    with pytest.raises(ptc.ConfigurationError, match="namespace"):
+        runner(FakeEndpoint(), named(name), **options)
+    assert runner(FakeEndpoint(), named(name, namespace="mine"), **options)
+
+
+async def test_a_tool_of_the_code_tools_name_cannot_be_added() -> None:
+    """It is refused there, and does not end the run at its next request."""
+    tried: list[str] = []
+
+    @ptc.tool
+    def add(context: ptc.ToolContext) -> str:
+        """Add a tool."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+            with pytest.raises(ptc.ConfigurationError, match="run_program"):
+                context.add_tools([named("other"), named("run_program")])
+        tried.append("refused")
+        return "done"
+
+    endpoint = FakeEndpoint([function_call("add", "a", {})], [run_program("1 + 1")], [answer()])
+    result = await runner(endpoint, add).run("go")
+    assert (tried, result.output_text) == (["refused"], "done")
+    assert [tool["name"] for tool in endpoint.bodies[1]["tools"]] == ["add", "run_program"]
