@@ -212,7 +212,7 @@ def test_errors_of_registration_hold_no_canary() -> None:
     ):
         with pytest.raises(RegistrationError) as caught:
             action()
-        assert found_in(caught.value, caught.value.__cause__, caught.value.__context__ and "") == []
+        assert found_in(caught.value, caught.value.__cause__, caught.value.__context__) == []
 
 
 async def test_short_values_do_not_blot_out_words() -> None:

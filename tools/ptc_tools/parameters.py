@@ -53,8 +53,15 @@ class DesignerField:
         required = parameter.default is parameter.empty
         return cls(annotation, required, None if required else parameter.default)
 
-    def check(self, value: object) -> object:
-        """The value, if it is of the declared type. Raises `ValueError`."""
+    def fits(self, value: object) -> bool:
+        """Whether the value is of the declared type."""
+        try:
+            self._check(value)
+        except ValueError:
+            return False
+        return True
+
+    def _check(self, value: object) -> object:
         try:
             adapter: TypeAdapter[object] = TypeAdapter(
                 cast("type[object]", self.annotation),

@@ -133,13 +133,9 @@ class Tool(Generic[P, R_co]):
             if name not in self.designer:
                 known = ", ".join(self.designer) or "it has none"
                 raise RegistrationError(f"{self!r} has no designer parameter {name!r} (known: {known})")
-            try:
-                self.designer[name].check(value)
-            except ValueError:
-                # The value itself stays out of the message: it may be a credential.
-                raise RegistrationError(
-                    f"{self!r}: the value for {name!r} is not of its declared type"
-                ) from None
+            if not self.designer[name].fits(value):
+                # The value stays out of the message, and what quotes it out of its context: it may be a credential.
+                raise RegistrationError(f"{self!r}: the value for {name!r} is not of its declared type")
         configured = object.__new__(type(self))
         for slot in Tool.__slots__:
             setattr(configured, slot, getattr(self, slot))
