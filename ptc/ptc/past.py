@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened
 from ptc.items import call_key, is_client_call
 from ptc.outcome_json import outcome_from_json
 from ptc.reading import items_in
+from ptc.store.errors import StoreUnreadable
 from ptc.store.protocol import Step
 from ptc_tools.call import Call, Direct, JsonObject, Program
 from ptc_tools.outcome import Cancelled, Outcome
+
+_START: Final = ("model", "mode", "input", "previous_response_id", "conversation_id")
 
 
 @dataclass(slots=True)
@@ -68,11 +71,19 @@ class Past:
         return self.last > 0
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> Past:
+    def of(cls, run_id: str, steps: Iterable[Step]) -> Past:
+        """Raises StoreUnreadable where a step is missing, or is not as this library writes it."""
         past = cls()
         for step in steps:
-            past._take(step.kind, cast("dict[str, Any]", step.data))
+            if step.n != past.last + 1 or (step.kind == "start") != (step.n == 1):
+                raise _damaged(run_id, past.last + 1, "it is missing")
+            try:
+                past._take(step.kind, cast("dict[str, Any]", step.data))
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise _damaged(run_id, step.n, f"{type(error).__name__}: {error}") from error
             past.last = step.n
+        if past.last == 0:
+            raise _damaged(run_id, 1, "it is missing")
         return past
 
     def answered(self, request: int, call_ids: Sequence[str]) -> Mapping[str, tuple[JsonObject, Outcome]]:
@@ -99,7 +110,7 @@ class Past:
     def _take(self, kind: str, data: dict[str, Any]) -> None:
         match kind:
             case "start":
-                self.start = data
+                self.start = {name: data[name] for name in _START}
             case "sent":
                 self.sent[data["request"]] = data
                 self.ended = self.offered = None
@@ -150,6 +161,8 @@ class Past:
                     self.approved[asked.call_id] = (asked, decision)
             case "ended":
                 self.ended = data["status"]
+            case _:
+                raise ValueError(f"a step of the kind {kind!r} is not one of this version")
 
     def _admitted(self, data: dict[str, Any]) -> None:
         self.ended = None
@@ -173,6 +186,14 @@ class Past:
         call.settled = data["settled"] and not isinstance(outcome, Cancelled)
         if data.get("offered") is not None:
             self.offered = data["offered"]
+
+
+def _damaged(run_id: str, n: int, why: str) -> StoreUnreadable:
+    return StoreUnreadable(
+        f"step {n} of the run {run_id!r} is damaged, or of a newer version ({why}): nothing of the run is done"
+        " again from what is left; take its file from a backup, or let the run be",
+        run_id=run_id,
+    )
 
 
 def decision_to_json(decision: Decision) -> JsonObject:

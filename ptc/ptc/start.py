@@ -252,7 +252,7 @@ _ACTING: Final = tuple(ActingOptions.__annotations__)
 def _from_past(
     settings: Settings, acting: Acting, stored: StoredRun, options: RecoverOptions
 ) -> tuple[Settings, Start]:
-    past = Past.of(stored.steps)
+    past = Past.of(stored.run_id, stored.steps)
     start = past.start
     if (start.get("model"), start.get("mode")) != (settings.model, settings.history):
         raise ConfigurationError(
