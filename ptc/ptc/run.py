@@ -198,7 +198,7 @@ class Run:
         for program in self._conversation.open_programs:  # the input may go on where another run broke off
             self._context.programs.open(program)
         if self._durable is not None:
-            await self._durable.begin(self._start_json())
+            await self._durable.begin(self._start.to_json(self._settings, self._conversation.history))
         step = await self._next_step()
         await self._records.started(step, self._conversation.history, self._start.acting.labels)
         for call_id, decision in self._start.new_decisions.items():
@@ -206,16 +206,6 @@ class Run:
                 self._durable.decided(call_id, decision)
             await self._records.decided(call_id, decision)
         return await self._requests()
-
-    def _start_json(self) -> JsonObject:
-        start = self._start
-        return {
-            "model": self._settings.model,
-            "mode": self._settings.history,
-            "input": list(self._conversation.history),
-            "previous_response_id": start.previous_response_id,
-            "conversation_id": start.conversation_id,
-        }
 
     async def _go_on(self, state: RunState) -> Ending | None:
         """A resumed run begins with the calls that wait."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
@@ -85,6 +85,16 @@ class Start:
             call_id: (replace(approved[call_id][0], expires_us=None), approved[call_id][1])
             for call_id, (request, decision) in self.decided().items()
             if request.uncertain and isinstance(decision, Approve) and call_id in approved
+        }
+
+    def to_json(self, settings: Settings, items: Sequence[JsonObject]) -> JsonObject:
+        """What a store keeps of it. `items`: the input as the conversation took it."""
+        return {
+            "model": settings.model,
+            "mode": settings.history,
+            "input": list(items),
+            "previous_response_id": self.previous_response_id,
+            "conversation_id": self.conversation_id,
         }
 
     def decided(self) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
