@@ -1058,4 +1058,30 @@ try:
 except TypeError as e:
     got.append("refused")
 got
+=== a dataclass in its own words, and printed over several lines
+from dataclasses import dataclass, field, InitVar
+from typing import Optional
+import pprint, io
+@dataclass
+class Line:
+    sku: str
+    quantity: int
+    note: str = "a rather long note that will not fit into one line of the output"
+@dataclass
+class Order:
+    lines: list = field(default_factory=list)
+    customer: Optional[str] = "somebody with a long name"
+    hidden: int = field(default=1, repr=False)
+    scale: InitVar[int] = 2
+    last: "str" = field(default="x", kw_only=True)
+@dataclass(repr=False)
+class Own:
+    a: str = "x" * 50
+    b: str = "y" * 50
+    def __repr__(self): return f"Own({self.a!r}, {self.b!r})"
+o = Order([Line("a" * 20, 1), Line("b", 2)])
+out = io.StringIO()
+pprint.pprint(o, stream=out, width=60)
+pprint.pp([o, {"k": o.lines[0]}], out)
+[Line.__doc__, Order.__doc__, Own.__doc__, out.getvalue(), pprint.pformat(Own()), pprint.pformat([Line("c", 3)], indent=4, compact=True)]
 '''

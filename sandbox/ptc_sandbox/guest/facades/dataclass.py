@@ -93,8 +93,8 @@ def _add_methods(cls: type, parameters: Parameters, every: list[Field], read: co
     real = [one for one in every if one.kind == "field"]
     had_eq = "__eq__" in cls.__dict__
     had_hash = "__hash__" in cls.__dict__ and not (cls.__dict__["__hash__"] is None and had_eq)
+    ordered = [one for one in every if not one.kw_only] + [one for one in every if one.kw_only]
     if parameters.init:
-        ordered = [one for one in every if not one.kw_only] + [one for one in every if one.kw_only]
         made = code.init_method(
             cls, ordered, parameters.frozen, parameters.slots, hasattr(cls, "__post_init__")
         )
@@ -120,7 +120,7 @@ def _add_methods(cls: type, parameters: Parameters, every: list[Field], read: co
         _set_new(cls, "__match_args__", match_args(one.name for one in every if one.init and not one.kw_only))
     _set_new(cls, "__replace__", lambda self, /, **changes: _replaced(self, changes, read))
     if not getattr(cls, "__doc__"):  # noqa: B009
-        cls.__doc__ = f"{cls.__name__}({', '.join(one.name for one in every if one.init)})"
+        cls.__doc__ = cls.__name__ + code.signature(ordered if parameters.init else [])
 
 
 def _set_new(cls: type, name: str, value: Any) -> bool:

@@ -6,6 +6,7 @@ immutable, and the source is made of identifiers only: every value goes in as a 
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import reprlib
 import types
@@ -19,6 +20,8 @@ from ptc_sandbox.guest.policy_names import Rule
 
 _RESERVED = "_ptc_"
 _CLASS = "_ptc_class"
+GENERATED = "_ptc_generated"
+"""Stands in the namespace of a generated `__repr__`."""
 _FILE = "<dataclass>"
 
 Read = Callable[[Any, str], Any]
@@ -130,7 +133,20 @@ def repr_method(cls: type, fields: Sequence[Field], read: Read) -> Any:
     made = _make(cls, "__repr__", ["self"], body, {"_ptc_read": read})
     guarded = reprlib.recursive_repr()(made)
     guarded.__qualname__ = made.__qualname__
+    guarded.__dict__[GENERATED] = True
     return guarded
+
+
+def signature(fields: Sequence[Field]) -> str:
+    """What `inspect.signature` says of `__init__`, for fields in the order of its parameters."""
+    shown = []
+    for field in (one for one in fields if one.init):
+        if field.kw_only and "*" not in shown:
+            shown.append("*")
+        default = f" = {field.default!r}" if field.default is not MISSING else ""
+        default = " = <factory>" if field.default_factory is not MISSING else default
+        shown.append(f"{field.name}: {inspect.formatannotation(field.type)}{default}")
+    return f"({', '.join(shown)})"
 
 
 def _values(name: str, fields: Sequence[Field]) -> str:

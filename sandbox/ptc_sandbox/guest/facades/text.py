@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import _string  # type: ignore[import-not-found]
 import pprint
-from collections.abc import Iterable, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ptc_sandbox.guest.facades.dataclass import fields
+from ptc_sandbox.guest.facades.dataclass_code import GENERATED
 from ptc_sandbox.guest.guards import Guards
 from ptc_sandbox.guest.guards_format import checked
 
@@ -84,11 +87,37 @@ def _vformat(
     return "".join(made)
 
 
+class _Printer(pprint.PrettyPrinter):
+    """The library's own, which knows dataclasses by what `dataclasses` wrote into them: here they are ours."""
+
+    def __init__(self, read: Callable[[Any, str], Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._read = read
+        self._dispatch = dict(self._dispatch)  # type: ignore[has-type]
+
+    def _format(self, object: Any, *args: Any) -> None:
+        representation: Any = type(object).__repr__
+        if type(representation) is types.FunctionType and GENERATED in representation.__dict__:
+            self._dispatch[representation] = _Printer._print_dataclass
+        super()._format(object, *args)
+
+    def _print_dataclass(self, object: Any, stream: Any, indent: int, *args: Any) -> None:
+        name = type(object).__name__
+        items = [(one.name, self._read(object, one.name)) for one in fields(object) if one.repr]
+        stream.write(name + "(")
+        self._format_namespace_items(items, stream, indent + len(name) + 1, *args)  # type: ignore[attr-defined]
+        stream.write(")")
+
+
 def pprint_members(guards: Guards) -> dict[str, Any]:
-    """`pprint` and `pp`, which print where `print` does."""
+    """`pprint` and `pp`, which print where `print` does, and `pformat`."""
+
+    def pformat(object: Any, *args: Any, **kwargs: Any) -> str:
+        """Format an object for pretty-printing."""
+        return _Printer(guards.getattr, *args, **kwargs).pformat(object)
 
     def pretty(object: Any, stream: Any = None, *args: Any, **kwargs: Any) -> None:
-        text = pprint.pformat(object, *args, **kwargs) + "\n"
+        text = pformat(object, *args, **kwargs) + "\n"
         if stream is None:
             guards.stdout.write(text)
         else:
@@ -98,4 +127,5 @@ def pprint_members(guards: Guards) -> dict[str, Any]:
         pretty(object, *args, sort_dicts=sort_dicts, **kwargs)
 
     pretty.__name__ = pretty.__qualname__ = "pprint"
-    return {"pprint": pretty, "pp": pp}
+    pformat.__qualname__, pp.__qualname__ = "pformat", "pp"
+    return {"pprint": pretty, "pp": pp, "pformat": pformat}
