@@ -305,3 +305,52 @@ def test_contracts_are_identical_exactly_if_they_have_one_fingerprint(one: Any, 
         for changes in (one, other)
     )
     assert (compare(left, right).verdict == "identical") == (left.fingerprint() == right.fingerprint())
+
+
+_ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-1, 5)
+    | st.sampled_from(["", "n", "service", "operation_id", 1.5]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["search", "offset", "items", "start", "end", "limit", "source", "parameter", "tool"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=5,
+)
+_FIELDS = ["bounds", "idempotency", "reconciliation", "authority", "tags", "timeout", "approval", "accepted",
+           "sensitive_results", "extra", "definition", "namespace", "parameters", "output_schema", "allowed_callers",
+           "publication"]  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.sampled_from(_FIELDS), _ODD, min_size=1, max_size=2),
+    st.sampled_from(["read", "write"]),
+)
+def test_a_declaration_of_any_shape_is_compiled_or_refused(odd: dict[str, Any], effects: str) -> None:
+    """A registry may hold anything; an error of another kind would come from somewhere inside."""
+    data = {**DECLARATION, "effects": effects, **odd}
+    if effects == "write":
+        data = {"commitment": "c", "idempotency": {"source": "service"}, **data}
+    try:
+        contract = compile_declaration(data).contract
+    except RegistrationError:
+        return
+    assert Contract.from_json(contract.to_json()).fingerprint() == contract.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [[], {"t": 5}, {"t": {}}, {"t": {"contract": []}}, {"t": {"contract": {"bounds": {"search": 5}}}}],
+)
+def test_a_file_of_another_shape_is_no_lock_file(tools: Any) -> None:
+    """And the message is no error of Python's."""
+    with pytest.raises(LockError, match="not a tools") as caught:
+        Lock.loads(json.dumps({"version": 1, "tools": tools, "toolset": "x"}))
+    assert "attribute" not in str(caught.value)

@@ -25,8 +25,11 @@ class SearchRange:
     limit: float
 
     def __post_init__(self) -> None:
-        if not self.limit > 0:
+        number = isinstance(self.limit, int | float) and not isinstance(self.limit, bool)
+        if not (number and self.limit > 0):
             raise RegistrationError("a search range's limit must be positive")
+        if not (isinstance(self.start, str) and isinstance(self.end, str)):
+            raise RegistrationError("a search range's start and end are names of parameters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,10 @@ class Bounds:
             limit = getattr(self, name)
             if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
                 raise RegistrationError(f"bounds: {name} must be a positive integer, got {limit!r}")
+        if not isinstance(self.search, SearchRange | None):
+            raise RegistrationError("bounds: search is a SearchRange: start, end and limit")
+        if not isinstance(self.offset, str | None):
+            raise RegistrationError("bounds: offset is the name of a parameter")
 
     @property
     def cuts(self) -> bool:

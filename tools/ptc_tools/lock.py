@@ -94,8 +94,12 @@ class Lock:
                 )
         except LockError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             raise LockError(f"not a tools.lock: {error}") from None
+        except (KeyError, TypeError, AttributeError):
+            raise LockError(
+                f"not a tools.lock: a part is missing, or of another shape than `{ptc_command()} tools lock` writes"
+            ) from None
         return cls(pins, namespaces)
 
     @classmethod
