@@ -9,7 +9,7 @@ from ptc.audit.view.document import document
 from ptc.audit.view.markup import Markup, join, tag
 from ptc.audit.view.model import CallView, ProgramView, RunView, TurnView
 from ptc.audit.view.parts import as_json, banner, duration, facts_list, moment, value_of
-from ptc.audit.view.timeline import swim_lanes
+from ptc.audit.view.timeline import legend, swim_lanes
 
 _TALL: Final = 40
 _STATUSES: Final = (
@@ -92,6 +92,7 @@ def _turn(turn: TurnView) -> Markup:
         "section",
         tag("h2", title, f" · {turn.response}" if turn.response else None),
         swim_lanes(turn),
+        legend(turn),
         [_program(program) for program in turn.programs],
         [tag("h3", "Direct calls"), _calls(turn.calls)] if turn.calls else None,
     )

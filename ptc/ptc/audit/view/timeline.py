@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -37,6 +38,25 @@ def swim_lanes(turn: TurnView) -> Markup:
         aria_label=summary,
         preserveAspectRatio="xMinYMin meet",
     )
+
+
+def legend(turn: TurnView) -> Markup:
+    """What the colours of the picture mean: of what is in it, most frequent first."""
+    calls = [*turn.calls, *(call for program in turn.programs for call in program.calls)]
+    counts = Counter(call.status for call in calls).most_common()
+    named = [("program", "program", len(turn.programs))] if turn.programs else []
+    named += [(f"call {status}", status, count) for status, count in counts]
+    entries = [
+        tag(
+            "span",
+            tag(
+                "svg", tag("rect", width=10, height=10, class_=kind), viewBox="0 0 10 10", aria_hidden="true"
+            ),
+            f"{name} {count}",
+        )
+        for kind, name, count in named
+    ]
+    return tag("p", entries, class_="legend")
 
 
 def _program_lanes(
