@@ -57,7 +57,7 @@ def serve_registry(
 ) -> None:
     """Serve a registry until interrupted. It prints its address as the only line of standard output.
 
-    Registrations and calls stand in the database and survive a restart. The file of keys is read again when
+    Use it where the tools of several providers are to be found by several applications. Registrations and calls stand in the database and survive a restart. The file of keys is read again when
     it changes, so removing a line locks its key out.
 
     \b
@@ -86,6 +86,8 @@ def make_key(
     ] = None,
 ) -> None:
     """Make a key: it is printed once, on standard output; the file has its hash alone.
+
+    Use it for each publisher and each consumer, so that one can be locked out by removing its line.
 
     \b
     Examples:
@@ -125,7 +127,7 @@ def provide_toolset(
 ) -> None:
     """Publish a toolset and serve its calls, until interrupted or replaced. The key is in PTC_REGISTRY_KEY.
 
-    Without --revision each start is a new registration: calls that were chosen before it are refused.
+    Use it as the process of a provider, in as many replicas as you like with one --revision. Without --revision each start is a new registration: calls that were chosen before it are refused.
 
     \b
     Example:
@@ -166,6 +168,8 @@ def provide_toolset(
 @app.command("list")
 def list_toolsets(url: Url, insecure: Insecure = False) -> None:
     """List what is registered now: name, version and token. The key is in PTC_REGISTRY_KEY.
+
+    Use it to see what a run would be offered, and whether a key works.
 
     \b
     Example:
