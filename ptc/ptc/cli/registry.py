@@ -57,8 +57,9 @@ def serve_registry(
 ) -> None:
     """Serve a registry until interrupted. It prints its address as the only line of standard output.
 
-    Use it where the tools of several providers are to be found by several applications. Registrations and calls stand in the database and survive a restart. The file of keys is read again when
-    it changes, so removing a line locks its key out.
+    Use it where the tools of several providers are to be found by several applications. Registrations and
+    calls stand in the database and survive a restart. The file of keys is read again when it changes, so
+    removing a line locks its key out.
 
     \b
     Example:
@@ -127,7 +128,8 @@ def provide_toolset(
 ) -> None:
     """Publish a toolset and serve its calls, until interrupted or replaced. The key is in PTC_REGISTRY_KEY.
 
-    Use it as the process of a provider, in as many replicas as you like with one --revision. Without --revision each start is a new registration: calls that were chosen before it are refused.
+    Use it as the process of a provider, in as many replicas as you like with one --revision. Without
+    --revision each start is a new registration: calls that were chosen before it are refused.
 
     \b
     Example:
