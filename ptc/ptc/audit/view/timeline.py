@@ -50,7 +50,11 @@ def legend(turn: TurnView) -> Markup:
         tag(
             "span",
             tag(
-                "svg", tag("rect", width=10, height=10, class_=kind), viewBox="0 0 10 10", aria_hidden="true"
+                "svg",
+                tag("rect", width=10, height=10, class_=kind),
+                viewBox="0 0 10 10",
+                role="img",
+                aria_label=f"colour of {name}",
             ),
             f"{name} {count}",
         )
