@@ -450,3 +450,44 @@ def test_definitions_stay_reachable_when_errors_join_a_schema() -> None:
     assert validator.is_valid({"next": {"next": {}}})
     assert validator.is_valid({"error": {"type": "timeout", "message": "m"}})
     assert not validator.is_valid(3)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("idempotency", "service", "takes Idempotency, not str"),
+        ("reconciliation", "find", "takes Reconciliation, not str"),
+        ("bounds", {"items": 5}, "takes Bounds, not dict"),
+        ("bounds", None, "takes Bounds"),
+        ("tags", None, "list of strings"),
+        ("authority", 5, "list of strings"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_in_words(option: str, value: Any, says: str) -> None:
+    """An author without a type checker is told what to write."""
+
+    async def look(n: int) -> int:
+        """Look."""
+        return n
+
+    definition: Any = {"name": "look", "parameters": {"type": "object"}}
+    for make in (
+        lambda **options: tool(look, **options),
+        lambda **options: define_tool(definition, look, **options),
+    ):
+        with pytest.raises(RegistrationError, match=f"look.*{option}.*{says}"):
+            make(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("allowed_callers", None), ("strict", "no"), ("output_schema", [1])]
+)
+def test_what_a_typed_tool_alone_is_told_is_checked_as_well(option: str, value: Any) -> None:
+    """Before anything is made of it."""
+
+    async def look(n: int) -> int:
+        """Look."""
+        return n
+
+    with pytest.raises(RegistrationError, match=option):
+        tool(look, **{option: value})

@@ -6,13 +6,17 @@ Names and types alone, and their way into a contract; what they mean, and what i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypedDict, cast
+from types import NoneType
+from typing import Final, Literal, TypedDict, cast
 
 from ptc_tools.bounds import Bounds
 from ptc_tools.call import CallerKind, JsonValue
 from ptc_tools.contract import Approval, Effects, RiskLevel
+from ptc_tools.errors import RegistrationError
 from ptc_tools.mutation import Idempotency, Reconciliation
 from ptc_tools.publication import Publication
+
+_ABSENT: Final = object()
 
 
 class ContractOptions(TypedDict, total=False):
@@ -62,6 +66,29 @@ class _Declared(TypedDict, total=False):
     tags: tuple[str, ...]
     version: str | None
     publication: Publication | None
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "idempotency": (Idempotency, NoneType),
+    "reconciliation": (Reconciliation, NoneType),
+    "bounds": (Bounds,),
+    "publication": (Publication, NoneType),
+    "output_schema": (Mapping, NoneType),
+    "strict": (bool,),
+}
+_LISTS = ("allowed_callers", "authority", "tags")
+
+
+def check_kinds(options: Mapping[str, object], what: str) -> None:
+    """Raises `RegistrationError` for an option of another kind than it takes, such as `idempotency="service"`."""
+    for name, kinds in _KINDS.items():
+        value = options.get(name, _ABSENT)
+        if value is not _ABSENT and not isinstance(value, kinds):
+            raise RegistrationError(f"{what}: {name} takes {kinds[0].__name__}, not {type(value).__name__}")
+    for name in _LISTS:
+        value = options.get(name, ())
+        if not isinstance(value, Iterable):
+            raise RegistrationError(f"{what}: {name} must be a list of strings")
 
 
 def declared_by(options: ContractOptions) -> _Declared:

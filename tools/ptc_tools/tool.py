@@ -23,7 +23,7 @@ from ptc_tools.errors import InvalidSignature, RegistrationError
 from ptc_tools.hidden import secrets_of
 from ptc_tools.injected import Locals, injected
 from ptc_tools.integers import with_integers
-from ptc_tools.options import ContractOptions, ToolOptions, declared_by
+from ptc_tools.options import ContractOptions, ToolOptions, check_kinds, declared_by
 from ptc_tools.parameters import DesignerField, Parameters, bound_values, name_of, read_parameters
 from ptc_tools.results import PLAIN, Codec, read_result
 from ptc_tools.schema import SchemaValidator
@@ -224,6 +224,7 @@ def typed_tool(function: Callable[P, R], names: Locals, options: ToolOptions) ->
     given = options.get("name")
     name = name_of(function) if given is None else given
     what = f"tool {name!r}"
+    check_kinds(options, what)
     strict = options.get("strict", True)
     bounds = options.get("bounds", UNBOUNDED)
     hints = names.hints(function)
@@ -279,6 +280,7 @@ def define_tool(
         raise RegistrationError(f"only function tools run here, not {definition.get('type')!r}")
     if not callable(function):
         raise InvalidSignature(f"a tool is made from a function, not from {type(function).__name__}")
+    check_kinds(options, f"tool {definition.get('name')!r}")
     parameters, callers = definition.get("parameters"), definition.get("allowed_callers")
     contract = Contract(
         name=cast("str", definition.get("name")),
