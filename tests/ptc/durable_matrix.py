@@ -503,7 +503,7 @@ def one_life(scenario: str, directory: str, decision: str, moved_seconds: str) -
     real, moved = time.time_ns, int(moved_seconds) * 1_000_000_000
     time.time_ns = lambda: real() + moved
     made: Any = {"approve": ptc.Approve(by="ann"), "deny": ptc.Deny("not today")}
-    waiting = "p:1" if scenario.startswith("program") else "b"
+    waiting = "p:1" if "program" in scenario else "b"
     decisions = None if decision == "none" else {waiting: made[decision]}
     print(json.dumps(asyncio.run(live(scenario, Path(directory), "", decisions))))
 

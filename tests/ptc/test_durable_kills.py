@@ -99,6 +99,33 @@ async def test_a_program_that_waits_goes_on_in_another_process_the_next_day(
     assert (path.read_text().splitlines() if path.exists() else []) == effects
 
 
+async def test_of_processes_that_go_on_with_one_run_at_once_one_does(tmp_path: Path) -> None:
+    """The others are told who has it, or what came of it; what was approved happens once."""
+    where = str(tmp_path)
+    assert (await life("own_approval", where, "none", "0"))["status"] == "paused"
+
+    async def go_on() -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(Path(__file__).with_name("durable_matrix.py")),
+            "--life",
+            "own_approval",
+            where,
+            "approve",
+            "0",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return process.returncode, (out if process.returncode == 0 else err).decode()
+
+    ended = await asyncio.gather(*(go_on() for _ in range(4)))
+    answers = {json.loads(told)["text"] for status, told in ended if status == 0}
+    assert len(answers) == 1
+    assert all("RunLeased: the run 'r1' is driven by" in told for status, told in ended if status != 0)
+    assert [(tmp_path / f"{name}.txt").read_text().split() for name in ("drop", "note")] == [["7"], ["2"]]
+
+
 @pytest.mark.soak
 async def test_a_kill_at_any_instruction_is_survived(tmp_path: Path) -> None:
     """Between the steps as well, and in the recovery once more: by the clock, with fixed seeds."""
