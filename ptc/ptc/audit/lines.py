@@ -106,13 +106,15 @@ def place(record: Draft, seq: int, prev: str) -> Entry:
 
 
 def place_all(records: Iterable[Draft], seq: int, prev: str) -> list[Entry]:
-    """Lines in a row, behind record `seq` whose hash is `prev`."""
+    """Lines in a row, behind record `seq` whose hash is `prev`. Written out, since it runs once for every record."""
     entries: list[Entry] = []
-    for record in records:
+    sha256 = hashlib.sha256
+    for head, tail, columns, also in records:
         seq += 1
-        entry = place(record, seq, prev)
-        prev = entry.leaf.hex()
-        entries.append(entry)
+        line = f'{head},"prev":"{prev}","seq":{seq}{tail}'.encode()
+        leaf = sha256(b"\0" + line).digest()
+        prev = leaf.hex()
+        entries.append(Entry(seq, line, leaf, columns, also))
     return entries
 
 

@@ -21,6 +21,7 @@ Level: TypeAlias = Literal["none", "metadata", "request", "full"]
 `request`: arguments and program text as well. `full`: results and messages as well. Redaction applies at
 every level."""
 
+_MOST_KNOWN: Final = 4096
 RANK: Final[dict[Level, int]] = {"none": 0, "metadata": 1, "request": 2, "full": 3}
 
 
@@ -76,7 +77,7 @@ class Levels:
     `events` is the level of what belongs to no single tool: the run's input, program text, output.
     """
 
-    __slots__ = ("_hash", "events", "rules")
+    __slots__ = ("_hash", "_known", "events", "rules")
 
     def __init__(self, *rules: Rule, events: Level = "metadata") -> None:
         if not rules:
@@ -88,6 +89,7 @@ class Levels:
             raise InvalidAuditConfig(f"the level of events is metadata, request or full, not {events!r}")
         self.rules = tuple(rules)
         self.events: Level = events
+        self._known: dict[tuple[object, ...], Level] = {}
         self._hash = hashlib.sha256(canonical(self.to_json())).hexdigest()
 
     @classmethod
@@ -95,7 +97,18 @@ class Levels:
         """The same level for everything."""
         return cls(Rule(level), events="metadata" if level == "none" else level)
 
-    def level(self, tool: str, caller: CallerKind, tenant: str | None, effects: Iterable[str]) -> Level:
+    def level(
+        self, tool: str, caller: CallerKind, tenant: str | None, effects: tuple[str, ...] = ()
+    ) -> Level:
+        asked = (tool, caller, tenant, effects)
+        known = self._known.get(asked)
+        if known is None:
+            known = self._decide(tool, caller, tenant, effects)
+            if len(self._known) < _MOST_KNOWN:  # names may be a model's inventions, without end
+                self._known[asked] = known
+        return known
+
+    def _decide(self, tool: str, caller: CallerKind, tenant: str | None, effects: tuple[str, ...]) -> Level:
         for rule in self.rules:
             if rule.matches(tool, caller, tenant, effects):
                 return rule.level
