@@ -753,4 +753,39 @@ with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     warnings.warn("x", W)
 seen[0].category("X", (), {})
+=== memory: a bytearray emptied while it is searched -> gives [-1, -1, 0, false, false, -1, -1]
+got = []
+class P:
+    def __index__(self):
+        buffer.clear()
+        return 0
+for search in ("find", "rfind", "count", "startswith", "endswith", "index", "rindex"):
+    buffer = bytearray(b"a" * 5000)
+    try:
+        got.append(getattr(buffer, search)(b"a", P()))
+    except ValueError:
+        got.append(-1)
+got
+=== memory: a bytearray emptied while it is looked into -> gives false
+class P:
+    def __index__(self):
+        buffer.clear()
+        return 97
+buffer = bytearray(b"a" * 5000)
+P() in buffer
+=== memory: a bytearray emptied while it is formatted -> gives ["1", 4999, 0]
+class P:
+    def __index__(self):
+        buffer.clear()
+        return 1
+buffer = bytearray(b"%d" + b"a" * 4998)
+made = buffer % P()
+[chr(made[0]), len(made), len(buffer)]
+=== memory: a bytearray emptied while it is printed -> gives true
+class S(str):
+    def __len__(self):
+        buffer.clear()
+        return 1
+buffer = bytearray(b"a" * 5000)
+buffer.hex(S("-")).startswith("61-61-61")
 """

@@ -1084,4 +1084,13 @@ out = io.StringIO()
 pprint.pprint(o, stream=out, width=60)
 pprint.pp([o, {"k": o.lines[0]}], out)
 [Line.__doc__, Order.__doc__, Own.__doc__, out.getvalue(), pprint.pformat(Own()), pprint.pformat([Line("c", 3)], indent=4, compact=True)]
+=== bytes that change
+class B(bytearray): pass
+b, got = bytearray(b"hello %d"), []
+for make in (lambda: b % 5, lambda: b.find(b"l"), lambda: b.find(108), lambda: b.find(b"l", 3), lambda: b.find(b"l", None, -1), lambda: b.count(b"l", 3), lambda: b.startswith((b"h", b"x")), lambda: b.endswith(b"d", -3), lambda: 104 in b, lambda: b"he" in b, lambda: b.hex(), lambda: b.hex("-", 2), lambda: b.hex(sep=":"), lambda: B(b"abc%s") % b"q", lambda: 97 in B(b"a"), lambda: b.find("x"), lambda: "x" in b, lambda: b % "x", lambda: 300 in b, lambda: b.index(b"zz"), lambda: 5 % b, lambda: b.startswith(1), lambda: b.rindex(b"l"), lambda: b.rfind(True)):
+    try:
+        got.append(repr(make()))
+    except (TypeError, ValueError) as e:
+        got.append(type(e).__name__)
+got
 '''
