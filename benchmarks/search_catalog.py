@@ -65,7 +65,7 @@ def read_catalog() -> list[Document]:
     documents: list[Document] = []
     for service in sorted(loader.list_available_services("service-2")):
         model = loader.load_service_model(service, "service-2")
-        shapes = model["shapes"]
+        shapes, about = model["shapes"], model["metadata"].get("serviceFullName", "")
         for operation, declared in model["operations"].items():
             name = xform_name(operation)
             shape = shapes.get(declared.get("input", {}).get("shape"), {})
@@ -76,6 +76,7 @@ def read_catalog() -> list[Document]:
                     name=name,
                     description=plain(declared.get("documentation", "")),
                     parameters=_schema(shape, shapes, 2),
+                    about=about,
                 )
             )
     return documents

@@ -25,7 +25,7 @@ _SPLIT = re.compile(r"[^\W_]+")
 
 def text_of(document: Document) -> str:
     """What peers are given: they know one field."""
-    return f"{document.namespace} {document.name} {document.title} {document.description}"
+    return f"{document.namespace} {document.about} {document.name} {document.title} {document.description}"
 
 
 class Plain:
@@ -109,7 +109,7 @@ def tantivy_peer(documents: Sequence[Document]) -> Search | None:
     index = tantivy.Index(builder.build())
     writer = index.writer()
     for each in documents:
-        names = f"{each.namespace} {each.name} {each.title}".replace("_", " ")
+        names = f"{each.namespace} {each.about} {each.name} {each.title}".replace("_", " ")
         writer.add_document(tantivy.Document(key=each.key, names=names, description=each.description))
     writer.commit()
     writer.wait_merging_threads()

@@ -200,11 +200,11 @@ def test_a_change_of_any_word_changes_the_fingerprint() -> None:
         ToolIndex([Document(**of)]).fingerprint,
         ToolIndex([Document(**of)], weights=Weights(k1=2)).fingerprint,
     }  # type: ignore[arg-type]
-    for field in ("namespace", "name", "title", "description"):
+    for field in ("namespace", "name", "title", "description", "about"):
         prints.add(ToolIndex([Document(**{**of, field: "other"})]).fingerprint)  # type: ignore[arg-type]
     prints.add(ToolIndex([Document(**of, terms=("x",))]).fingerprint)  # type: ignore[arg-type]
     prints.add(ToolIndex([Document(**of, parameters={"type": "object"})]).fingerprint)  # type: ignore[arg-type]
-    assert len(prints) == 8
+    assert len(prints) == 9
 
 
 def test_threads_that_search_one_view_at_once_see_what_one_sees() -> None:

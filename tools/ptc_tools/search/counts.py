@@ -38,7 +38,7 @@ class Counted:
     def of(cls, document: Document) -> Counted:
         texts = (
             document.name,
-            document.namespace,
+            f"{document.namespace}\n{document.about}",
             document.headline,
             document.description,
             document.arguments,
@@ -46,7 +46,7 @@ class Counted:
         packed: dict[str, int] = {}
         lengths: list[int] = []
         for field, text in enumerate(texts):
-            counts = count(text, stop_words=field < 2)  # a name of small words must be found by them
+            counts = count(text, stop_words=field == 0)  # a name of small words must be found by them
             if field == 0:
                 counts.update(_joined(document))
             for term, times in counts.items():

@@ -27,7 +27,8 @@ _SENTENCE = re.compile(r"(?<=[.!?。])\s|\n")
 class Document:
     """One tool to be found. `key` is its qualified name and unique; the other fields are what is searched.
 
-    `parameters` is the JSON schema of its arguments, `terms` what its publisher says people may call it.
+    `parameters` is the JSON schema of its arguments, `terms` what its publisher says people may call it, and
+    `about` what its namespace is described by, which is searched with the namespace.
     """
 
     key: str
@@ -37,9 +38,12 @@ class Document:
     description: str = ""
     parameters: JsonObject = field(default_factory=dict)
     terms: tuple[str, ...] = ()
+    about: str = ""
 
     @classmethod
-    def of(cls, contract: Contract, *, title: str = "", terms: tuple[str, ...] = ()) -> Document:
+    def of(
+        cls, contract: Contract, *, title: str = "", terms: tuple[str, ...] = (), about: str = ""
+    ) -> Document:
         """The document of a contract: what `contract.wire()` tells the model, and how its publisher says that it
         is called: a published title and search terms, unless others are given."""
         published = contract.publication
@@ -54,6 +58,7 @@ class Document:
             description=contract.description,
             parameters=contract.parameters,
             terms=terms,
+            about=about,
         )
 
     def __hash__(self) -> int:

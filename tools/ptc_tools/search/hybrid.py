@@ -194,7 +194,7 @@ class HybridView:
 
 def sentence(document: Document) -> str:
     """What an encoder reads of a tool: the words of its names, then what it says of itself, cut."""
-    names = " ".join((*words_of(document.namespace), *words_of(document.name)))
+    names = " ".join(filter(None, (*words_of(document.namespace), document.about, *words_of(document.name))))
     said = ". ".join(part for part in (document.title, *document.terms, document.description) if part)
     return f"{names}. {said[:_READ]}"
 

@@ -39,7 +39,16 @@ class _Entry:
     def digest(self) -> bytes:
         if self._digest is None:
             of = self.document
-            words = [of.key, of.namespace, of.name, of.title, of.description, of.parameters, list(of.terms)]
+            words = [
+                of.key,
+                of.namespace,
+                of.name,
+                of.title,
+                of.description,
+                of.parameters,
+                list(of.terms),
+                of.about,
+            ]
             self._digest = hashlib.sha256(canonical(cast("JsonValue", words))).digest()
         return self._digest
 

@@ -25,8 +25,8 @@ class Weights:
     """
 
     name: float = 3.0
-    namespace: float = 2.5
-    title: float = 1.0
+    namespace: float = 3.25
+    title: float = 1.3
     description: float = 0.5
     parameters: float = 0.1
     k1: float = 0.9
@@ -35,7 +35,7 @@ class Weights:
     b_title: float = 0.8
     b_description: float = 0.3
     b_parameters: float = 0.75
-    joined: float = 0.1
+    joined: float = 0.13
     related: float = 0.2
     guessed: float = 0.6
 
