@@ -47,6 +47,17 @@ out""",
     "create_task and names": """
 t = asyncio.create_task(get(i=1), name="mine")
 [t.get_name(), t.done(), await t, t.done(), t.result(), t.exception()]""",
+    "timers that are never due": """
+out = []
+async with asyncio.timeout(float("inf")):
+    out.append(await get(i=1))
+async with asyncio.timeout(1e300):
+    out.append(await get(i=2))
+out.append(await asyncio.wait_for(get(i=3), 1e18))
+late = asyncio.create_task(asyncio.sleep(float("inf")))
+a, b = await asyncio.gather(get(i=4), get(i=5))
+late.cancel()
+[*out, a, b, await asyncio.gather(late, return_exceptions=True) != []]""",
     "callbacks of the loop": """
 loop = asyncio.get_running_loop()
 got = []

@@ -20,6 +20,10 @@ _SPINS = 1000
 """Turns of the loop without a look at the wire while a call or a timer is due: a program may poll."""
 
 
+_LATEST_US = 2**53 - 1
+"""The greatest number that the host takes."""
+
+
 class Deadlock(RuntimeError):
     """The program waits for something that no call and no timer can bring about."""
 
@@ -103,7 +107,11 @@ class ProgramLoop(asyncio.BaseEventLoop):
     # -- the wire ------------------------------------------------------------------------------------
 
     def _next_timer_us(self) -> int | None:
-        return round(self._scheduled[0]._when * 1e6) if self._scheduled else None
+        """When the first timer is due; one that is not due in this century is told as late as a frame can say."""
+        if not self._scheduled:
+            return None
+        due = float(self._scheduled[0]._when) * 1e6
+        return round(max(due, 0)) if due < _LATEST_US else _LATEST_US
 
     def _next_frame(self, timer_us: int | None) -> list[Any]:
         if self._backlog:
