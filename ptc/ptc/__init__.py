@@ -13,7 +13,7 @@ from ptc._version import __version__
 
 if TYPE_CHECKING:
     from ptc.agents import agent_executor, agent_reference
-    from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened, PauseForApproval
+    from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened, PauseForApproval, ask_for
     from ptc.audit import AuditLog
     from ptc.choice import ToolChoice
     from ptc.connection import Service, connect
@@ -222,7 +222,15 @@ _HOME = {
         "ToolsetInfo",
     ),
     "ptc_tools.publication": ("Confirmation", "FieldInfo", "Paging", "Publication", "ServerData"),
-    "ptc.approval": ("ApprovalRequest", "Approve", "Decision", "Deny", "Happened", "PauseForApproval"),
+    "ptc.approval": (
+        "ApprovalRequest",
+        "Approve",
+        "Decision",
+        "Deny",
+        "Happened",
+        "PauseForApproval",
+        "ask_for",
+    ),
     "ptc.audit": ("AuditLog",),
     "ptc.choice": ("ToolChoice",),
     "ptc.connection": ("Service", "connect"),
@@ -625,6 +633,7 @@ __all__ = [
     "__version__",
     "agent_executor",
     "agent_reference",
+    "ask_for",
     "azure_client",
     "client_tool",
     "compare",

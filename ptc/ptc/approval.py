@@ -11,12 +11,14 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from fnmatch import fnmatchcase
+from typing import TypeAlias, cast, get_args
 
+from ptc.errors import ConfigurationError
 from ptc_tools import strict_json
-from ptc_tools.call import Call, Caller, Direct, JsonObject, JsonValue, Program
+from ptc_tools.call import Call, Caller, CallerKind, Direct, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
-from ptc_tools.contract import Contract
+from ptc_tools.contract import Contract, Effects, RiskLevel
 from ptc_tools.errors import HostControlFlow
 from ptc_tools.middleware import Invocation, Next
 from ptc_tools.outcome import Denied, Outcome
@@ -30,17 +32,58 @@ class PauseForApproval:
     """The approver that pauses the run at every call of a tool with `approval="always"`.
 
     `when` may let calls through: asked with call, contract, arguments and run, it says whether somebody has
-    to decide. `expires_after` (seconds): a decision that comes later counts as none, and the call is denied.
+    to decide. `ask` is asked the same about calls of all other tools; `ask_for(effects=["destructive"])` makes
+    one. If either raises, the call is denied. `expires_after` (seconds): a decision that comes later counts as
+    none, and the call is denied.
     """
 
     when: When | None = None
     expires_after: float | None = None
+    ask: When | None = None
+
+    def asks(self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext) -> bool:
+        """Whether somebody has to decide about a call whose tool does not say so."""
+        return self.ask is not None and self.ask(call, contract, arguments, run)
 
     async def approve(
         self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext
     ) -> Denied | None:
         """Outside a run nobody can be asked later. Inside, the run puts its own desk in this one's place."""
         return Denied("not_approved", "this call needs an approval, and is not part of a run that can pause")
+
+
+def ask_for(
+    *,
+    tools: Iterable[str] = (),
+    effects: Iterable[Effects] = (),
+    risk: Iterable[RiskLevel] = (),
+    callers: Iterable[CallerKind] = (),
+) -> When:
+    """A rule for `PauseForApproval(ask=…)`: somebody decides about a call for which all that is given holds.
+
+    `tools` are globs of qualified names. A tool that does not declare its effects or risk may be of any kind,
+    so it is asked about. Raises ConfigurationError for a word that there is not.
+    """
+    globs = tuple(tools)
+    given = (
+        ("effects", frozenset(effects), get_args(Effects)),
+        ("risk", frozenset(risk), get_args(RiskLevel)),
+        ("callers", frozenset(callers), get_args(CallerKind)),
+    )
+    for name, words, known in given:
+        if unknown := sorted(words - set(known)):
+            raise ConfigurationError(f"ask_for({name}=…) has no {unknown[0]!r}; there are {', '.join(known)}")
+
+    def asks(call: Call, contract: Contract, arguments: JsonObject, run: RunContext) -> bool:
+        said = (contract.effects, contract.risk_level, call.caller.kind)
+        if globs and not any(fnmatchcase(contract.qualified_name, glob) for glob in globs):
+            return False
+        return all(
+            not words or word is None or word in words
+            for (_, words, _), word in zip(given, said, strict=True)
+        )
+
+    return asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +207,9 @@ class ApprovalDesk:
         self._recorder = recorder
         self._decided = {request.binding: (request, decision) for request, decision in decided.values()}
         self._verdicts: dict[str, Decision | None] = {}
+        self.code_tool: str | None = None
+        self.asks = None if rule.ask is None else self._asks
+        """See `ptc_tools.policy.Approver`."""
         self.requests: dict[str, ApprovalRequest] = {}
         self.contracts: dict[str, Contract] = {}
 
@@ -184,9 +230,18 @@ class ApprovalDesk:
             return None
         if isinstance(verdict, Deny):
             return Denied("not_approved", verdict.reason)
-        if self._rule.when is not None and not self._rule.when(call, contract, arguments, run):
+        if (
+            contract.approval != "never"
+            and self._rule.when is not None
+            and not self._rule.when(call, contract, arguments, run)
+        ):
             return None
         raise await self.hold(self._request(call, contract, arguments), contract, run)
+
+    def _asks(self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext) -> bool:
+        """Of a local program its calls are asked about, and not that it runs."""
+        code_tool = isinstance(call.caller, Direct) and call.namespace is None and call.name == self.code_tool
+        return not code_tool and self._rule.asks(call, contract, arguments, run)
 
     async def hold(self, request: ApprovalRequest, contract: Contract, run: RunContext) -> ApprovalPending:
         """What leaves a call that waits for a decision."""

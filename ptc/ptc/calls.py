@@ -142,6 +142,7 @@ class Calls:
         if self.desk is not None and isinstance(settings.approver, PauseForApproval):
             # Innermost, so that a decision binds to the arguments that the tool would get.
             options |= {"approver": self.desk, "middleware": (*own, self.desk)}
+            self.desk.code_tool = step.code_tool
         if self.recovery is None:
             functions = (RaisingInvoker if raising else Invoker)(step.functions, **options)
             return functions, functions.with_catalog(step.handlers)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from ptc_tools.bounds import check_range
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
@@ -33,6 +33,7 @@ from ptc_tools.results import PLAIN
 from ptc_tools.strict_json import clone, loads
 from ptc_tools.tool import AnyTool
 
+Asks: TypeAlias = Callable[[Call, Contract, JsonObject, RunContext], bool]
 MAX_RESULT_BYTES = 4 * 1024 * 1024
 
 
@@ -59,7 +60,9 @@ class Invoker:
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self._ledger = Ledger(recorder)
         self._policy = None if policy is GRANT_REGISTERED else policy
-        self._unobserved = self._policy is None and recorder is None  # nobody to ask, nothing to record
+        self._asks: Asks | None = getattr(approver, "asks", None)
+        # Nobody to ask, nothing to record.
+        self._unobserved = self._policy is None and recorder is None and self._asks is None
         self._approver = approver
         self._middleware = tuple(middleware)
         self._default_timeout = default_timeout
@@ -123,7 +126,7 @@ class Invoker:
         refusal = None
         if self._policy is not None:
             refusal = await self._authorize(self._policy, invocation)
-        if refusal is None and contract.approval != "never":
+        if refusal is None and (contract.approval != "never" or self._asks is not None):
             refusal = await self._approve(invocation)
         if refusal is not None:
             return await self.deny(call, contract, refusal, run)
@@ -142,11 +145,14 @@ class Invoker:
     async def _approve(self, invocation: Invocation) -> Denied | None:
         if self._approver is None:
             return Denied("not_approved", "this tool needs an approval, and nobody is there to give it")
-        call, contract = invocation.call, invocation.tool.contract
+        call, contract, run = invocation.call, invocation.tool.contract, invocation.run
+        arguments = freeze_object(invocation.arguments)
         try:
-            decision = await self._approver.approve(
-                call, contract, freeze_object(invocation.arguments), invocation.run
-            )
+            if contract.approval == "never" and not (
+                self._asks and self._asks(call, contract, arguments, run)
+            ):
+                return None
+            decision = await self._approver.approve(call, contract, arguments, run)
         except Exception:  # noqa: BLE001 - an approver that fails has not approved anything
             return Denied("not_approved", "the approval failed, so the call is refused")
         refusal = _decision(decision, Denied("not_approved", "the call was not approved"), invocation)

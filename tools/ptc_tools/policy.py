@@ -60,6 +60,9 @@ class RequireAuthority:
 class Approver(Protocol):
     """Asked for each call of a tool with `approval="always"`. If it raises, the call is denied.
 
+    One that has a method `asks(call, contract, arguments, run) -> bool` is asked about the calls of other tools
+    as well where that says so.
+
     It may also raise a `HostControlFlow`, to suspend a run until somebody has decided.
     """
 
