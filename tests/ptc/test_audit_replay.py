@@ -495,3 +495,33 @@ def test_a_call_put_before_its_program_is_found(tmp_path: Path) -> None:
         "diverged",
         "the log has a call prog_1:9 that the program never made",
     )
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_program_that_a_recovered_run_ran_to_its_end_again_is_one_story(
+    tmp_path: Path, changed: bool
+) -> None:
+    """A process may die right after a program's end: it is begun again from its journal, and no call is made."""
+    path = tmp_path / "a.jsonl"
+
+    async def twice() -> None:
+        run = RunContext(RUN_ID)
+        told: dict[str, Any] = {"tools": [get_inventory], "run": run, "caller_id": "prog_1"}
+        async with open_log(path, journals=True, levels="full") as log, Sandbox(ahead=1) as sandbox:
+            code = "await get_inventory(sku='a')"
+            first = await sandbox.run(code, recorder=log, **told)
+            await log.event("run.recovered", {"steps": 3, "status": "running"}, run)
+            await sandbox.run(code, recorder=log, journal=first.journal, **told)
+
+    asyncio.run(twice())
+    (before,) = asyncio.run(replay(path, RUN_ID, KEYS))
+    assert before.verdict == "proven", before
+    if changed:
+        ends = iter([{"units": 42}, {"units": 43}])
+
+        def change(record: dict[str, Any]) -> None:
+            if record["type"] == "program.finished":
+                record["data"]["value"] = next(ends)
+
+        rewrite(path, change)
+        assert prove(path).verdict == "diverged"

@@ -38,7 +38,8 @@ class Unprovable(Exception):
 class Life:
     """One program as the log tells it: its starts, what happened while it ran, its ends.
 
-    A run that a process took up again begins its programs again, so there may be several starts, oldest first.
+    A run that a process took up again begins its programs again, also one that had ended just before: so there
+    may be several starts and ends, oldest first.
     """
 
     call_id: str
@@ -50,22 +51,30 @@ class Life:
 
 
 def lives(found: Iterable[Record]) -> list[Life]:
-    """The programs of a run. An id that is used again after its program ended is another program."""
+    """The programs of a run. An id that is used again after its program ended is another program.
+
+    Except in a run that was recovered in between: that one is begun again from its journal.
+    """
     current: dict[str, Life] = {}
     told: list[Life] = []
     settled: set[str] = set()
+    resumed: set[str] = set()
     for record in found:
         data, type = record.get("data", {}), record["type"]
         if type == "call.uncertain" and data.get("resolution") in _SETTLED:
             settled.add(str(data.get("call_id")))
+        elif type == "run.recovered":
+            resumed.update(current)
         program = _program_of(record)
         if program is None:
             continue
         life = current.get(program)
-        if life is None or (type == "program.started" and life.starts and life.ends):
+        again = type == "program.started" and life is not None and life.starts and life.ends
+        if life is None or (again and program not in resumed):
             life = current[program] = Life(program, settled=settled)
             told.append(life)
         if type == "program.started":
+            resumed.discard(program)
             life.starts.append(record)
         elif type == "program.finished":
             life.ends.append(record)
@@ -83,15 +92,20 @@ def _program_of(record: Record) -> str | None:
     return None
 
 
-def the_end(life: Life) -> Record:
-    """The record of the program's end. Raises Unprovable where there is none, Parted where there are two."""
+def the_ends(life: Life) -> list[Record]:
+    """The records of the program's end, one for each time that it was run to it.
+
+    Raises Unprovable where there is none, Parted where there are two of one time.
+    """
     if life.starts[-1]["data"].get("where") == "hosted":
         raise Unprovable("the provider ran this program; only programs of the local sandbox can be run again")
     if not life.ends:
         raise Unprovable("the log does not hold the program's end: it is indeterminate")
-    if len(life.ends) > 1:
-        raise Parted("the log says twice how the program ended", life.ends[1])
-    return life.ends[0]
+    times = [sum(start["seq"] < end["seq"] for start in life.starts) for end in life.ends]
+    for end, time, before in zip(life.ends, times, [0, *times], strict=False):
+        if time == before:
+            raise Parted("the log says twice how the program ended", end)
+    return life.ends
 
 
 def compare_once(life: Life) -> None:

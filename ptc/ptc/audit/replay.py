@@ -22,7 +22,7 @@ from ptc.audit.explain import (
     compare_once,
     compare_start,
     lives,
-    the_end,
+    the_ends,
 )
 from ptc.audit.journals import read
 from ptc.audit.keys import Keyring
@@ -84,15 +84,16 @@ def overall(proofs: Iterable[Proof]) -> Verdict:
 async def _prove(path: Path, life: Life, keys: Keyring, sandbox: Sandbox | None) -> Proof:
     call_id, calls = life.call_id, 0
     try:
-        end = the_end(life)
-        bundle = _bundle(path, life, end, keys)
+        ends = the_ends(life)
+        bundle = _bundle(path, life, ends[-1], keys)
         journal = Journal.from_json(bundle["journal"])
         calls = sum(isinstance(entry, CallMade) for entry in journal.entries)
         compare_start(life, bundle, journal, keys)
         compare_once(life)
         compare_calls(life, journal, keys)
         result = await _again(life.starts[-1], bundle, journal, sandbox)
-        compare_end(end, result, keys)
+        for end in ends:
+            compare_end(end, result, keys)
     except Unprovable as reason:
         return Proof(call_id, "not provable", str(reason), calls=calls)
     except Parted as parting:
