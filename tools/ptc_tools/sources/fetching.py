@@ -7,9 +7,10 @@ registry's answer is checked as what it is: words from elsewhere.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from ptc_tools.errors import (
@@ -28,6 +29,8 @@ from ptc_tools.sources.step import Offered
 from ptc_tools.toolset import Use
 
 AT_ONCE: Final = 8
+MANY: Final = 50
+"""Tools from which on a toolset is compiled beside the event loop."""
 KEPT: Final = 512
 T = TypeVar("T")
 
@@ -52,8 +55,10 @@ class _Known:
 class Fetcher:
     """Reads for one consumer. What it keeps from read to read are registrations, which never change."""
 
-    def __init__(self, registries: Registries) -> None:
+    def __init__(self, registries: Registries, timeout: float) -> None:
         self._registries = registries
+        self._timeout = timeout
+        self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str, bool], _Known] = OrderedDict()
 
     async def fetch(self, uses: Sequence[Use]) -> list[Fetched]:
@@ -82,7 +87,7 @@ class Fetcher:
     async def _whole(self, source: Registry, deferred: bool, room: asyncio.Semaphore) -> Fetched:
         client = self._registries.client(source.name)
         async with room:
-            listed = await _answered(client.list_toolsets(), source.name)
+            listed = await self._answered(client.list_toolsets(), source.name)
         names = [_checked_name(getattr(info, "name", None), source.name) for info in listed]
         if len(set(names)) < len(names):
             raise DuplicateIdentity(f"registry {source.name!r} lists a toolset twice")
@@ -119,19 +124,44 @@ class Fetcher:
             before = None
         async with room:
             asked = client.resolve_toolset(name, known=None if before is None else before.resolved.token)
-            resolved = await _answered(asked, f"{registry}/{name}")
+            resolved = await self._answered(asked, f"{registry}/{name}")
         if resolved is None:
             self._known.pop(key, None)
             return None
         _check_resolved(resolved, registry, name)
         if before is not None and before.resolved.token == resolved.token:
             return before
-        offered = offered_tools(registry, resolved, client, self._registries, deferred=deferred)
-        known = self._known[key] = _Known(client, resolved, offered)
-        self._known.move_to_end(key)
-        while len(self._known) > KEPT:
-            self._known.popitem(last=False)
-        return known
+        if resolved.tools is not None and len(resolved.tools) >= MANY:
+            return await asyncio.to_thread(self._compiled, key, resolved, client)
+        return self._compiled(key, resolved, client)
+
+    def _compiled(
+        self, key: tuple[str, str, bool], resolved: ResolvedToolset, client: RegistryClient
+    ) -> _Known:
+        """The tools of a registration, made once however many runs came to it at the same time."""
+        registry, _, deferred = key
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None and known.client is client and known.resolved.token == resolved.token:
+                return known
+            offered = offered_tools(registry, resolved, client, self._registries, deferred=deferred)
+            known = self._known[key] = _Known(client, replace(resolved, tools=None), offered)
+            self._known.move_to_end(key)
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+            return known
+
+    async def _answered(self, asked: Coroutine[Any, Any, T], where: str) -> T:
+        """What a client answers; whatever it raises, or does not answer in time, means that there is no catalog."""
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                return await asked
+        except CatalogError:
+            raise
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise SourceUnreadable(f"{where} did not answer within {self._timeout:g} seconds") from error
+            raise SourceUnreadable(f"{where} could not be read: {type(error).__name__}: {error}") from error
 
 
 def _together(known: Iterable[_Known]) -> Fetched:
@@ -142,16 +172,6 @@ def _together(known: Iterable[_Known]) -> Fetched:
         if each.resolved.description:
             descriptions[each.resolved.name] = each.resolved.description
     return Fetched(tuple(offered), descriptions)
-
-
-async def _answered(asked: Coroutine[Any, Any, T], where: str) -> T:
-    """What a client answers; whatever it raises means that there is no catalog."""
-    try:
-        return await asked
-    except CatalogError:
-        raise
-    except Exception as error:
-        raise SourceUnreadable(f"{where} could not be read: {type(error).__name__}: {error}") from error
 
 
 async def _all(steps: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

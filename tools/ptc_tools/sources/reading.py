@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias, cast
 
@@ -53,8 +52,8 @@ class Sources:
     """What one consumer draws its tools from. Making it does no I/O.
 
     `registries` says which client reaches which registry; the default is the table of `register_registry`.
-    `timeout` (seconds) is for each read. Raises InvalidSource for a source that is used twice or overlaps
-    another, RegistrationError kinds for tools.
+    `timeout` (seconds) is for each answer of a registry. Raises InvalidSource for a source that is used twice
+    or overlaps another, RegistrationError kinds for tools.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class Sources:
             for item in self._uses
             if isinstance(item, Use) and isinstance(item.source, Toolset) and item.source.description
         }
-        self._fetcher = Fetcher(registries)
+        self._fetcher = Fetcher(registries, timeout)
         self._snapshots: OrderedDict[tuple[object, ...], StepCatalog] = OrderedDict()
         try:
             StepCatalog(self._all_fixed(), self._described)
@@ -108,8 +107,7 @@ class Sources:
             item for item in self._uses if isinstance(item, Use) and not isinstance(item.source, Toolset)
         ]
         check_overlap((*remote, *chosen), at_read=True)
-        async with _within(self._timeout):
-            fetched = await self._fetcher.fetch((*remote, *chosen))
+        fetched = await self._fetcher.fetch((*remote, *chosen))
         offered, described = self._in_order(fetched, remote, chosen)
         return self._snapshot(_permitted(offered, policy, principal, labels), described)
 
@@ -156,17 +154,18 @@ class Sources:
         uses: list[Use] = []
         for choice in self._choices:
             catalog = SourceCatalog(labels)
+            name = type(choice).__name__
             try:
-                async with _within(self._timeout):
+                async with asyncio.timeout(self._timeout) as limit:
                     step = choice.resolve(catalog)
                     if inspect.isawaitable(step):
                         await step
             except (CatalogError, RegistrationError):
                 raise
             except Exception as error:
-                raise SourceUnreadable(
-                    f"{type(choice).__name__} could not choose the sources of a step"
-                ) from error
+                late = isinstance(error, TimeoutError) and limit.expired()
+                how = f" within {self._timeout:g} seconds" if late else ""
+                raise SourceUnreadable(f"{name} could not choose the sources of a step{how}") from error
             uses += catalog.uses
         return uses
 
@@ -282,13 +281,3 @@ def _answer(
     if not isinstance(answer, bool):
         raise VisibilityFailed(f"the policy must answer true or false, not {type(answer).__name__}")
     return answer
-
-
-@asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
-    """A deadline around a read. Raises SourceUnreadable when it is over."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise SourceUnreadable(f"the sources did not answer within {seconds:g} seconds") from error
