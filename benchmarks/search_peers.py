@@ -85,6 +85,32 @@ def bm25s_peer(documents: Sequence[Document]) -> Search | None:
     return search
 
 
+def bm25s_scores(documents: Sequence[Document]) -> Search | None:
+    """The quickest that bm25s offers: its words, its scores of all tools, and the five highest by numpy."""
+    if not _installed("bm25s", "Stemmer", "numpy"):
+        return None
+    import bm25s
+    import numpy
+    import Stemmer
+
+    keys = [document.key for document in documents]
+    options: dict[str, Any] = {
+        "stopwords": "en",
+        "stemmer": Stemmer.Stemmer("english"),
+        "show_progress": False,
+    }
+    retriever = bm25s.BM25()
+    retriever.index(bm25s.tokenize([text_of(each) for each in documents], **options), show_progress=False)
+
+    def search(question: str) -> list[str]:
+        (words,) = bm25s.tokenize(question, return_ids=False, **options)
+        scores = retriever.get_scores(words)
+        best = numpy.argpartition(scores, len(keys) - 5)[len(keys) - 5 :]
+        return [keys[place] for place in best[numpy.argsort(-scores[best])] if scores[place] > 0]
+
+    return search
+
+
 def rank_bm25_peer(documents: Sequence[Document]) -> Search | None:
     """rank-bm25 with the words between spaces in lower case, as its documentation shows."""
     if not _installed("rank_bm25"):

@@ -16,13 +16,15 @@ from ptc_tools.call import JsonValue
 from ptc_tools.errors import DuplicateTool, RegistrationError
 from ptc_tools.search.counts import Counted, Posting
 from ptc_tools.search.document import Document
-from ptc_tools.search.kept import Kept
-from ptc_tools.search.view import SearchView
+from ptc_tools.search.kept import Kept, Sized
+from ptc_tools.search.view import Scored, SearchView
 from ptc_tools.search.weights import FIELDS, Weights
 from ptc_tools.strict_json import canonical
 
 DEFAULT = Weights()
 VIEWS_KEPT = 64
+SCORES_KEPT = 64 * 1024 * 1024
+"""Bytes of scores that an index keeps, for the words that were asked for last in any of its views."""
 
 
 class _Entry:
@@ -67,6 +69,7 @@ class ToolIndex:
         "_keys",
         "_lengths",
         "_postings",
+        "_scores",
         "_totals",
         "_views",
         "weights",
@@ -81,6 +84,7 @@ class ToolIndex:
         self._totals: list[int] = [0] * len(FIELDS)
         self._postings: dict[str, Posting] = {}
         self._views: Kept[frozenset[str] | None, SearchView] = Kept(VIEWS_KEPT)
+        self._scores: Sized[tuple[int, str], Scored] = Sized(SCORES_KEPT)
         self._fingerprint: str | None = None
         for document in documents:
             place, counted = self._place(document)
@@ -125,18 +129,15 @@ class ToolIndex:
         return self._views.get(wanted, lambda: self._make_view(wanted))
 
     def _make_view(self, wanted: frozenset[str] | None) -> SearchView:
+        parts = self._postings, self._keys, self._lengths, self.weights
         if wanted is None or self._entries.keys() <= wanted:
-            return SearchView(
-                self._postings, self._keys, self._lengths, self.weights, len(self), self._totals
-            )
+            return SearchView(*parts, len(self), self._totals, self._scores)
         member = bytearray(len(self._keys))
         places = [entry.place for key in wanted if (entry := self._entries.get(key)) is not None]
         for place in places:
             member[place] = 1
         totals = [sum(map(lengths.__getitem__, places)) for lengths in self._lengths]
-        return SearchView(
-            self._postings, self._keys, self._lengths, self.weights, len(places), totals, bytes(member)
-        )
+        return SearchView(*parts, len(places), totals, self._scores, bytes(member))
 
     def with_changes(self, add: Iterable[Document] = (), remove: Iterable[str] = ()) -> ToolIndex:
         """A new index without the tools `remove` names and with those of `add`; a key in both is replaced.

@@ -1,6 +1,6 @@
-"""Keeps the values that were asked for last, for threads that ask at once. It never makes one twice for long.
+"""Keeps the values that were asked for last, for threads that ask at once: by number, or by what they take up.
 
-An index keeps its views in it. What is kept can always be made again, so forgetting is harmless.
+An index keeps its views and their scores so. What is kept can always be made again, so forgetting is harmless.
 """
 
 from __future__ import annotations
@@ -36,3 +36,33 @@ class Kept(Generic[Key, Value]):
             while len(self._values) > self._most:
                 self._values.popitem(last=False)
         return value
+
+
+class Sized(Generic[Key, Value]):
+    """Values by key, as many as fit into `room` bytes; the ones that nobody asked for the longest go first."""
+
+    __slots__ = ("_free", "_lock", "_values")
+
+    def __init__(self, room: int) -> None:
+        self._free = room
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Key) -> Value | None:
+        """The value of the key, if it is kept."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Key, value: Value, size: int) -> None:
+        """Keeps a value that takes up about `size` bytes; at least the last one is kept, however large."""
+        with self._lock:
+            if key in self._values:
+                return
+            self._values[key] = value, size
+            self._free -= size
+            while self._free < 0 and len(self._values) > 1:
+                self._free += self._values.popitem(last=False)[1][1]

@@ -11,21 +11,22 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 from ptc_tools.search.counts import BITS, MOST, Posting
 from ptc_tools.search.guesses import guesses
+from ptc_tools.search.kept import Sized
 from ptc_tools.search.text import Query
 from ptc_tools.search.verbs import RELATED
 from ptc_tools.search.weights import Weights
 
 LIMIT = 5
-_KEPT = 400_000
-"""Scored postings that a view keeps, those asked for last; they take about 20 MB at most."""
 _DENSE = 16
 """A term that every sixteenth tool has is kept as an array over all places, which is smaller and quicker then."""
 # Bounds are added up in another order than scores, so the last digits may differ.
 _SLACK = 1 + 1e-9
+_NUMBERS = count()
 
 
 class Hit(NamedTuple):
@@ -36,27 +37,29 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class Scored:
     """A term's score in each tool that has it: from best to worst, and by place (0 or None: it has it not)."""
 
     places: array[int]
     scores: array[float]
     at: Callable[[int], float | None]
+    size: int
+    """Bytes that it takes up, about."""
 
     @property
     def best(self) -> float:
         return self.scores[0]
 
     @classmethod
-    def of(cls, by_place: dict[int, float], room: int) -> _Scored:
+    def of(cls, by_place: dict[int, float], room: int) -> Scored:
         ranked = sorted(by_place, key=by_place.__getitem__, reverse=True)
         scores = array("d", map(by_place.__getitem__, ranked))
         if len(ranked) * _DENSE < room:
-            return cls(array("I", ranked), scores, by_place.get)
+            return cls(array("I", ranked), scores, by_place.get, 120 * len(ranked))
         dense = array("d", bytes(8 * room))
         for place, score in by_place.items():
             dense[place] = score
-        return cls(array("I", ranked), scores, dense.__getitem__)
+        return cls(array("I", ranked), scores, dense.__getitem__, 12 * len(ranked) + 8 * room)
 
 
 class SearchView:
@@ -68,8 +71,8 @@ class SearchView:
         "_lengths",
         "_member",
         "_norms",
+        "_number",
         "_postings",
-        "_scored",
         "_size",
         "weights",
     )
@@ -82,6 +85,7 @@ class SearchView:
         weights: Weights,
         size: int,
         totals: Sequence[int],
+        kept: Sized[tuple[int, str], Scored],
         member: bytes | None = None,
     ) -> None:
         self.weights = weights
@@ -94,8 +98,8 @@ class SearchView:
             _Norms(weight, b, total / size if size else 0.0)
             for (weight, b), total in zip(weights.of_fields, totals, strict=True)
         )
-        self._scored: dict[str, _Scored] = {}
-        self._kept = 0
+        self._kept = kept
+        self._number = next(_NUMBERS)
 
     def __len__(self) -> int:
         return self._size
@@ -124,7 +128,7 @@ class SearchView:
         for worth, scored in self._plan(Query.read(query)):
             yield worth, scored.places, scored.scores
 
-    def _plan(self, query: Query) -> list[tuple[float, _Scored]]:
+    def _plan(self, query: Query) -> list[tuple[float, Scored]]:
         """The terms that this view has, with what each is worth, the one that can give most first."""
         terms: dict[str, float] = {}
         for term, times in query.terms.items():
@@ -156,25 +160,18 @@ class SearchView:
             return posting is not None
         return any(map(self._member.__getitem__, posting.places))
 
-    def _term(self, term: str) -> _Scored | None:
-        scored = self._scored.get(term)
-        if scored is not None:
-            return scored
+    def _term(self, term: str) -> Scored | None:
         posting = self._postings.get(term)
-        scored = None if posting is None else self._score(posting)
-        if scored is not None:
-            self._keep(term, scored)
-        return scored  # None is not kept: anybody can ask for any number of words that nobody has
+        if posting is None:
+            return None
+        scored = self._kept.get((self._number, term))
+        if scored is None:
+            scored = self._score(posting)
+            if scored is not None:
+                self._kept.put((self._number, term), scored, scored.size)
+        return scored
 
-    def _keep(self, term: str, scored: _Scored) -> None:
-        """The oldest go first. Threads that meet here keep a little more or less, and never a wrong score."""
-        self._scored[term] = scored
-        self._kept += len(scored.places)
-        while self._kept > _KEPT and len(self._scored) > 1:
-            oldest = self._scored.pop(next(iter(self._scored)), None)
-            self._kept -= 0 if oldest is None else len(oldest.places)
-
-    def _score(self, posting: Posting) -> _Scored | None:
+    def _score(self, posting: Posting) -> Scored | None:
         """BM25F: the weighted, length-normalised counts of the fields are added up before they saturate."""
         pairs = list(zip(posting.places, posting.counts, strict=True))
         if self._member is not None:
@@ -195,7 +192,7 @@ class SearchView:
                 by_place[place] = idf * weighted * (k1 + 1) / (weighted + k1)
         if not by_place:
             return None
-        return _Scored.of(by_place, len(self._keys))
+        return Scored.of(by_place, len(self._keys))
 
 
 def check_limit(limit: int) -> None:
@@ -221,7 +218,7 @@ class _Norms(dict[int, float]):
         return worth
 
 
-def _best(plan: list[tuple[float, _Scored]], limit: int) -> list[tuple[float, int]]:
+def _best(plan: list[tuple[float, Scored]], limit: int) -> list[tuple[float, int]]:
     """At least the `limit` best (score, place), and whatever is equal to the last of them.
 
     Each tool is scored in full when first met, terms by falling worth and tools from best to worst, until no tool

@@ -24,8 +24,8 @@ class Weights:
     there; all against 1 for a word as it is written.
     """
 
-    name: float = 3.0
-    namespace: float = 3.25
+    name: float = 4.0
+    namespace: float = 4.0
     title: float = 1.3
     description: float = 0.5
     parameters: float = 0.1
@@ -35,7 +35,7 @@ class Weights:
     b_title: float = 0.8
     b_description: float = 0.3
     b_parameters: float = 0.75
-    joined: float = 0.13
+    joined: float = 0.1
     related: float = 0.2
     guessed: float = 0.6
 
