@@ -167,7 +167,8 @@ async def test_a_tool_of_undeclared_effects_in_doubt_is_not_run_again(error: Exc
         return outcome
 
     outcome = await invoke(undeclared, {"a": 1}, middleware=[insist, Retry(3, delay=0)])
-    assert isinstance(outcome, Failure) and outcome.code == "tool_error"
+    assert isinstance(outcome, Failure)
+    assert outcome.code == "tool_error"
     assert ran == [1] * times
 
 
@@ -187,7 +188,8 @@ async def test_a_tool_of_undeclared_effects_that_is_late_is_not_run_again() -> N
         return await next(invocation)
 
     outcome = await invoke(undeclared, {"a": 1}, middleware=[insist])
-    assert isinstance(outcome, Failure) and outcome.code == "timeout"
+    assert isinstance(outcome, Failure)
+    assert outcome.code == "timeout"
     assert ran == [1]
 
 
