@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 import ptc
-from ptc.testing import call, program, say, search
+from ptc.testing import call, program, run_code, say, search
 from tests.ptc.search_registry import DEFERRED, NEW, OLD, ORDERS, registry
 from tests.ptc.search_support import RAN, found_in, of_type, outputs, peer_of, weather
 
 FIND = search("customer record")
 CALL = call("lookup", customer="a", namespace="records")
+ORDER = call("orders", customer="a", namespace="records")
 CALL_NEW = call("lookup", customer="a", number=2, namespace="records")
 KEY = b"the key of these paused runs"
 
@@ -70,6 +71,30 @@ async def test_search_records_survive_storage(tmp_path: Path) -> None:
             assert definitions(peer.bodies[-1]) == [["customer"]]
     assert (result.output_text, RAN) == ("done", ["lookup"])
     assert corp.reads == reads + 1, "only the request that is new reads"
+
+
+@pytest.mark.parametrize("programs", [None, "hosted", "local"])
+@pytest.mark.parametrize("stopped_after", [1, 2, 3, 4])
+async def test_a_run_with_searches_goes_on_wherever_it_stopped(
+    tmp_path: Path, stopped_after: int, programs: Any
+) -> None:
+    """Nothing is asked for again, nothing runs twice, and what was loaded is loaded."""
+    if programs == "local":
+        code = run_code("await records_orders(customer='p')")
+        turns = [call("load", names=["records.lookup"]), call("load", names=["records.orders"]), CALL, code]
+    else:
+        last = program("await records_orders(customer='p')") if programs else ORDER
+        turns = [FIND, search("open orders"), CALL, last]
+    with registry(OLD, ORDERS):
+        async with peer_of(*turns, say("done")) as peer:
+            async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+                options: dict[str, Any] = {"store": store, "programs": programs, "search_limit": 1}
+                with pytest.raises(ptc.RequestLimitExceeded):
+                    await peer.runner(DEFERRED, max_requests=stopped_after, **options).run("go", run_id="r1")
+                asked = len(peer.bodies)
+                result = await peer.runner(DEFERRED, **options).recover("r1")
+            assert (asked, len(peer.bodies)) == (stopped_after, 5)
+    assert (result.output_text, RAN) == ("done", ["lookup", "orders"])
 
 
 @pytest.mark.parametrize("how", ["all but the question", "a summary", "trim"])
