@@ -41,9 +41,7 @@ Note: TypeAlias = "tuple[str, JsonObject]"
 """The kind and the data of a step that is to come."""
 T = TypeVar("T")
 _UNDER_WAY = ("queued", "in_progress")
-LINGER: Final = 0.002
-"""Seconds for which an outcome that nobody has seen yet waits for a step to be written with."""
-
+LINGER: Final = 0.002  # seconds for which an outcome that nobody has seen yet waits to be written with a step
 in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)
 """Whether this is called from within a tool of the application: what a call gives there is seen at once."""
 
@@ -79,6 +77,7 @@ class Durable:
         self._replayed: set[int] = set()
         self._keeping: asyncio.Task[None] | None = None
         self._lingers = False
+        self._last: tuple[Call, str] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
         self._ended = False
@@ -172,9 +171,8 @@ class Durable:
     ) -> Coroutine[Any, Any, None]:
         """A call has ended. Its outcome is durable before it can have an effect.
 
-        Where it goes to the model or to a confined program alone, its first effect is the next step of the
-        run, which it is durable with: a call then costs one sync. It does not wait for that for longer than
-        `LINGER` seconds, so that a crash seldom finds a finished call without its outcome.
+        Where it goes to the model or a confined program alone, its first effect is the run's next step, which it
+        is durable with, or after `LINGER` seconds, so that a crash seldom finds a finished call without it.
         """
         if not self._lingers or in_tool.get():
             return self.commit(write, step)
@@ -326,7 +324,10 @@ class Durable:
 
     def key(self, call: Call, run: RunContext) -> str:
         """The whole identity of a call, and what a service is given to know it by."""
-        return idempotency_key(run, call)
+        last = self._last  # it is asked for several times of each call
+        if last is None or last[0] is not call:
+            last = self._last = (call, idempotency_key(run, call))
+        return last[1]
 
     def admission(
         self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
