@@ -243,6 +243,64 @@ async def test_a_call_whose_time_is_over_is_not_handed_out(tmp_path: Path) -> No
         assert await here.store.submit("assistant", of(token, timeout=5.0)) is None
         now[0] += 6
         assert await here.publisher.claim("records", token, "a secret of sixteen", 0.0) is None
+        result = await here.client().call_resolved(of(token, timeout=5.0))
+        assert (result.status, result.message) == (
+            "denied",
+            "no provider took the call in time; it did not run",
+        )
+    assert records.ran == 0
+
+
+async def test_ended_calls_are_forgotten_after_a_while(tmp_path: Path) -> None:
+    """The file does not grow for ever."""
+    now = [1_000.0]
+    records = Records()
+    async with site(tmp_path, clock=lambda: now[0], keep_calls=100.0) as here:
+        token = await here.publisher.publish(records.export())
+        await here.store.submit("assistant", of(token))
+        now[0] += 200
+    async with site(tmp_path, clock=lambda: now[0], keep_calls=100.0) as here:
+        await here.store.submit("assistant", of(token, "call_2"))
+        taken = await here.publisher.claim("records", token, "a secret of sixteen", 0.0)
+        assert taken is not None
+        assert taken["call"] == of(token, "call_2").to_json()
+        with pytest.raises(ptc.CallIdentityConflict):
+            await here.store.submit("assistant", of(token, "call_2", arguments={"key": "2"}))
+        await here.store.submit(
+            "assistant", of(token, arguments={"key": "2"})
+        )  # the old one is not known any more
+
+
+async def test_a_provider_is_told_whose_call_it_is(tmp_path: Path) -> None:
+    """By the name of the consumer's key, which the consumer does not choose."""
+
+    @ptc.tool(effects="read")
+    def whose(context: ptc.ToolContext) -> str:
+        """Say whose call it is."""
+        return str(context.principal)
+
+    toolset = ptc.Toolset("records", [whose])
+    async with site(tmp_path) as here, Provider(here.publisher, toolset.export(version="1")) as provider:
+        call = of(provider.token, tool="whose", arguments={}, labels={})
+        assert (await here.client().call_resolved(call)).value == "assistant"
+        assert (await here.client(SECOND).call_resolved(call)).value == "second"
+
+
+async def test_keys_that_cannot_be_read_let_nobody_in_and_name_no_file(tmp_path: Path) -> None:
+    """A slip while the registry runs must not open it, nor tell where it is."""
+    path = tmp_path / "keys.txt"
+    path.write_text(CONSUMERS_KEY.line())
+    store = RegistryStore(tmp_path / "registry.db")
+    transport = httpx2.ASGITransport(create_app(store, Keys.read(path)))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://registry.test") as client:
+        headers = {"authorization": f"Bearer {CONSUMER}"}
+        assert (await client.get("/v1/toolsets", headers=headers)).status_code == 200
+        path.write_text("anybody")
+        refused = await client.get("/v1/toolsets", headers=headers)
+    assert refused.status_code == 503
+    assert "keys.txt" not in refused.text
+    await store.aclose()
+    assert path.exists()
 
 
 async def test_a_claim_whose_answer_was_lost_is_given_again(tmp_path: Path) -> None:
@@ -396,7 +454,7 @@ async def test_one_consumer_never_gets_the_result_of_another(tmp_path: Path) -> 
         (b'{"run_id": "r"}', 422),
         (b'{"a": 1, "a": 2}', 422),
         (b'{"a": NaN}', 422),
-        (b'"' + b"x" * (4 * 1024 * 1024) + b'"', 413),
+        (b'"' + b"x" * (8 * 1024 * 1024) + b'"', 413),
     ],
 )
 async def test_a_body_that_is_no_call_is_refused(tmp_path: Path, content: bytes, status: int) -> None:

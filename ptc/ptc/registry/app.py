@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ptc.errors import ConfigurationError
 from ptc.registry.errors import RegistryError, RegistryForbidden
 from ptc.registry.keys import Key, Keys, Role
 from ptc.registry.store import RegistryStore
@@ -38,11 +39,12 @@ from ptc_tools.errors import (
     SourceMissing,
 )
 from ptc_tools.export import read_declarations
-from ptc_tools.names import PATTERN
+from ptc_tools.names import check_namespace
 from ptc_tools.registry_protocol import CallResult, ResolvedCall
 
 MAX_WAIT: Final = 30.0
-MAX_CALL_BYTES: Final = 4 * 1024 * 1024
+MAX_CALL_BYTES: Final = 8 * 1024 * 1024
+"""A result of 4 MiB, which is what the one path releases at most, and what stands around it."""
 MAX_TOOLSET_BYTES: Final = 64 * 1024 * 1024
 Endpoint = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T")
@@ -134,8 +136,9 @@ class _Handlers:
         key = self._key(request, "publisher", toolset=name)
         body = await _body(request, MAX_TOOLSET_BYTES)
         version, tools = _field(body, "version", str), _field(body, "tools", list)
-        if not version or not PATTERN.fullmatch(name):
-            raise _invalid("a toolset has a name of letters, digits, - and _, and a version")
+        check_namespace(name)
+        if not version:
+            raise _invalid("a toolset has a version")
         read_declarations(name, tools)
         token = await self._store.publish(
             name,
@@ -194,10 +197,13 @@ class _Handlers:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         text = text.strip()
         found = None
-        for role in roles if scheme.lower() == "bearer" and text else ():
-            found = found or self._keys.of(text, role)
+        try:
+            for role in roles if scheme.lower() == "bearer" and text else ():
+                found = found or self._keys.of(text, role)
+            known = found is None and bool(text) and self._keys.of(text) is not None
+        except ConfigurationError:  # its words name a file of this machine
+            raise RegistryError("the registry's keys cannot be read now", status=503) from None
         if found is None:
-            known = bool(text) and self._keys.of(text) is not None
             raise RegistryForbidden(
                 f"this key is no {' or '.join(roles)}'s" if known else "give a key: Authorization: Bearer …",
                 status=403 if known else 401,

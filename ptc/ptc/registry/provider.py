@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Self
 
 from ptc.registry.client import HttpRegistry
@@ -32,7 +33,8 @@ class Provider:
 
     Entering publishes the toolset, leaving lets calls that run come to their end, for at most `settle` seconds;
     the registration stays unless `remove_on_exit`. At most `max_concurrent` calls run at once. `revision`: see
-    `HttpRegistry.publish`. `policy`, `recorder`, `approver` are the provider's own.
+    `HttpRegistry.publish`. `policy`, `recorder`, `approver` are the provider's own; the principal of a call is
+    the name of its consumer's key.
     """
 
     def __init__(
@@ -122,23 +124,23 @@ class Provider:
         claim, self._claim = self._claim, secrets.token_hex(16)
         if answer is None:
             return
-        key, call, until = _read(answer)
+        taken = _read(answer)
         await self._room.acquire()
-        task = asyncio.create_task(self._serve(key, claim, call, until))
+        task = asyncio.create_task(self._serve(taken, claim))
         self._calls.add(task)
         task.add_done_callback(self._ended)
 
-    async def _serve(self, key: str, claim: str, call: ResolvedCall, until: float) -> None:
-        if until <= time.time():  # by this machine's clock: the registry looked at its own before
+    async def _serve(self, taken: _Taken, claim: str) -> None:
+        if taken.until <= time.time():  # by this machine's clock: the registry looked at its own before
             result = CallResult(
                 "denied", code="call_refused", message="the call came too late and did not run"
             )
         else:
-            result = await self._provided.run(call)
+            result = await self._provided.run(taken.call, principal=taken.consumer)
         try:
-            await self._registry.finish(key, claim, result)
+            await self._registry.finish(taken.key, claim, result)
             self.served += 1
-        except (AdmissionConflict, RegistryError) as error:
+        except PtcError as error:
             self._tell(error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -150,12 +152,22 @@ class Provider:
             self._on_trouble(error)
 
 
-def _read(answer: JsonObject) -> tuple[str, ResolvedCall, float]:
-    key, until = answer.get("key"), answer.get("until")
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A call that was handed out: `consumer` is who the registry says made it."""
+
+    key: str
+    consumer: str
+    call: ResolvedCall
+    until: float
+
+
+def _read(answer: JsonObject) -> _Taken:
+    key, consumer, until = answer.get("key"), answer.get("consumer"), answer.get("until")
     try:
         call = ResolvedCall.from_json(answer.get("call"))
     except ValueError as error:
         raise RegistryError(f"the registry handed out what is no call: {error}") from None
-    if not isinstance(key, str) or not isinstance(until, (int, float)):
-        raise RegistryError("the registry handed out a call without its key or its time")
-    return key, call, float(until)
+    if not isinstance(key, str) or not isinstance(consumer, str) or not isinstance(until, (int, float)):
+        raise RegistryError("the registry handed out a call without its key, its consumer or its time")
+    return _Taken(key, consumer, call, float(until))

@@ -28,6 +28,9 @@ from ptc_tools.strict_json import dumps
 APPLICATION_ID: Final = 0x50544347
 VERSION: Final = 1
 DEFAULT_WAIT: Final = 60.0
+LONGEST_WAIT: Final = 24 * 3600.0
+FORGET_EACH: Final = 500
+"""Calls after which those are forgotten that ended long ago."""
 KEEP_CALLS: Final = 7 * 24 * 3600.0
 LOOK_AGAIN: Final = 1.0
 _SCHEMA: Final = f"""
@@ -50,6 +53,11 @@ CREATE INDEX old ON calls (at);
 PRAGMA application_id={APPLICATION_ID};
 COMMIT;
 """  # noqa: S608 - two numbers of ours
+_TOO_LATE: Final = dumps(
+    CallResult(
+        "denied", code="call_refused", message="no provider took the call in time; it did not run"
+    ).to_json()
+)
 _WAITING = "state = 'published' AND claim IS NULL"
 T = TypeVar("T")
 
@@ -98,6 +106,7 @@ class RegistryStore:
         self._thread = ThreadPoolExecutor(1, "ptc-registry")
         self._waiting: dict[str, set[_Waiter]] = {}
         self._hung_up = False
+        self._written = 0
 
     # Registrations
 
@@ -132,10 +141,6 @@ class RegistryStore:
                 self._retire(db, current, name, owner)
             values = (name, token, version, description, owner, text, self._clock())
             db.execute("INSERT OR REPLACE INTO toolsets VALUES (?,?,?,?,?,?,?)", values)
-            db.execute(
-                "DELETE FROM calls WHERE at < ? AND until < ?",
-                (self._clock() - self._keep, self._clock()),
-            )
             return token
 
         return await self._do(work)
@@ -227,13 +232,23 @@ class RegistryStore:
         return result
 
     async def wait(self, consumer: str, key: str, seconds: float) -> CallResult | None:
-        """The result of a published call, as soon as it is there; None after so many seconds."""
+        """The result of a published call, as soon as it is there; None after so many seconds.
+
+        A call that no provider took in its time is over: it did not run, and will not.
+        """
 
         def work(db: sqlite3.Connection) -> str | None:
             row = db.execute(
-                "SELECT result FROM calls WHERE consumer = ? AND key = ?", (consumer, key)
+                "SELECT n, result, claim, until FROM calls WHERE consumer = ? AND key = ?", (consumer, key)
             ).fetchone()
-            return None if row is None else row[0]
+            if row is None or row[1] is not None or row[2] is not None or row[3] > self._clock():
+                return None if row is None else row[1]
+            db.execute(
+                f"UPDATE calls SET state = 'finished', result = ? WHERE n = ? AND {_WAITING}",  # noqa: S608
+                (_TOO_LATE, row[0]),
+            )
+            (text,) = db.execute("SELECT result FROM calls WHERE n = ?", (row[0],)).fetchone()
+            return cast("str | None", text)
 
         text = await self._until(f"call {consumer} {key}", lambda: self._read(work), seconds)
         return None if text is None else CallResult.from_json(json.loads(text))
@@ -380,8 +395,14 @@ class RegistryStore:
 
     def _write(self, db: sqlite3.Connection, consumer: str, call: ResolvedCall, state: str) -> None:
         now = self._clock()
-        wait = DEFAULT_WAIT if call.timeout is None else call.timeout
-        values = (consumer, call.key, call.digest, state, call.token, dumps(call.to_json()), now, now + wait)
+        wait = min(DEFAULT_WAIT if call.timeout is None else call.timeout, LONGEST_WAIT)
+        until = (
+            now + wait - min(1.0, wait / 10)
+        )  # a little before the consumer's own deadline, so that it hears why
+        values = (consumer, call.key, call.digest, state, call.token, dumps(call.to_json()), now, until)
+        self._written += 1
+        if self._written % FORGET_EACH == 1:
+            db.execute("DELETE FROM calls WHERE at < ? AND until < ?", (now - self._keep, now))
         db.execute(
             "INSERT INTO calls (consumer, key, digest, state, token, call, at, until) VALUES (?,?,?,?,?,?,?,?)"
             " ON CONFLICT (consumer, key) DO UPDATE SET state = excluded.state, call = excluded.call,"
