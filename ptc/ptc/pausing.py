@@ -77,6 +77,9 @@ def state_of(
         choice=steps.choice.to_json(),
         retired=tuple(_names(retired)),
         removed=tuple(_names(removed)),
+        later=tuple(
+            _names(entry for entry in exposure.entries if not any(entry is had for had in steps.entries))
+        ),
         eager=tuple(sorted(steps.eager)),
         admitted=steps.admissions(removed),
         added=exposure.entries,

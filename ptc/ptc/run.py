@@ -219,7 +219,8 @@ class Run:
         open_programs = self._conversation.open_programs
         for program in open_programs:
             self._context.programs.open(program)
-        step = await self._steps.again(removed_of(state, self._settings.known, self._steps.restored))
+        removed = removed_of(state, self._settings.known, self._steps.restored)
+        step = await self._steps.again(removed, state.later)
         check_contracts(state, step)
         known = (*state.history, *state.answers.values())
         restore_ledger(self._calls.ledger, known, step, self._reporter.calls)

@@ -36,10 +36,11 @@ class RunState:
     `pending`: the call items of the last response, `answers`: outputs that are known, by call id.
     `journals`: of local programs that wait, by call id. `contracts`: of the tools whose calls wait, as JSON.
     `calls` and `programs_so_far`: reports of what the run had done, for its result. `offered`: names of the
-    tools that the run offers, `retired`: of those that it does not, and an open program could call, and
-    `removed`: of those that a waiting call needs. `choice`: what `tool_choice` was at the pause, and `eager`
-    the tools that it had named, which are sent whether a search has loaded them or not. `admitted`: what was
-    kept of tools of registries, by name, so that a waiting call needs no catalog. `added` and
+    tools that the run offers, `retired`: of those that it does not, and an open program could call,
+    `removed`: of those that a waiting call needs, and `later`: of those that came after it. `choice`: what
+    `tool_choice` was at the pause, and `eager` the tools that it had named, which are sent whether a search
+    has loaded them or not. `admitted`: what was kept of tools of registries, by name, so that a waiting call
+    needs no catalog. `added` and
     `kept` keep the tools themselves for a resumption in this process; they do not travel.
     """
 
@@ -64,6 +65,7 @@ class RunState:
     choice: JsonObject | None = None
     retired: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
     eager: tuple[str, ...] = ()
     admitted: Mapping[str, JsonObject] = field(default_factory=dict)
     added: tuple[Entry, ...] = field(default=(), compare=False)
@@ -115,6 +117,7 @@ class RunState:
             "choice": self.choice,
             "retired": list(self.retired),
             "removed": list(self.removed),
+            "later": list(self.later),
             "eager": list(self.eager),
             "admitted": dict(self.admitted),
         }
@@ -122,7 +125,17 @@ class RunState:
     @classmethod
     def _from_json(cls, state: dict[str, Any]) -> RunState:
         # The seal fits, so this was written by `_to_json` of this version.
-        lists = ("history", "pending", "offered", "calls", "programs_so_far", "retired", "removed", "eager")
+        lists = (
+            "history",
+            "pending",
+            "offered",
+            "calls",
+            "programs_so_far",
+            "retired",
+            "removed",
+            "later",
+            "eager",
+        )
         fields: dict[str, Any] = {
             name: tuple(value) if name in lists else value for name, value in state.items()
         }

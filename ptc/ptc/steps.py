@@ -119,12 +119,16 @@ class Steps:
         waits = deferral is not None and deferral.waits(entry_name(entry))
         return "programmatic" in (callers_of(entry) or ()) and not waits
 
-    async def again(self, removed: Sequence[Entry]) -> Step:
-        """The snapshot of a batch that waited, with what was removed since. No request is sent with it, and no
-        source is read."""
+    async def again(self, removed: Sequence[Entry], later: Collection[str] = ()) -> Step:
+        """The snapshot of a batch that waited: with what was removed since, and without what came `later`, by
+        name, which no program of it could call. No request is sent with it, and no source is read."""
         names = {entry_name(entry) for entry in removed}
         offer = self._offering.without_reading()
-        kept = [entry for entry in offer.entries if entry_name(entry) not in names]
+        kept = [
+            entry
+            for entry in offer.entries
+            if entry_name(entry) not in names and ".".join(filter(None, entry_name(entry))) not in later
+        ]
         self.current = await self._build(offer, (*kept, *removed))
         self._checked, self._key = True, None
         return self.current

@@ -6,6 +6,7 @@ import asyncio
 import json
 import warnings
 from collections import Counter
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -503,6 +504,44 @@ async def test_a_local_program_that_waits_keeps_what_a_sibling_removed(travel: b
     await face.resume(state, decisions={request.call_id: ptc.Approve()})
     assert outputs_in(endpoint.bodies[1])["p"]["value"] == 1
     assert "look" not in [tool["name"] for tool in endpoint.bodies[1]["tools"]]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("travel", [False, True])
+async def test_a_local_program_that_waits_goes_on_without_what_a_sibling_added(
+    travel: bool, stored: bool, tmp_path: Path
+) -> None:
+    """Its tools are fixed when it starts; the model has the new one from the next request on."""
+    code = "a = await drop(x=1)\nb = await drop(x=2)\ntry:\n    later\nexcept NameError:\n    a + b"
+
+    @ptc.tool(allowed_callers=["direct", "programmatic"])
+    def later() -> int:
+        """Come later."""
+        return 7
+
+    @ptc.tool
+    def give(context: ptc.ToolContext) -> str:
+        """Give a tool."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+            context.add_tools(later)
+        return "given"
+
+    calls = [function_call("run_program", "p", {"code": code}), function_call("give", "a", "{}")]
+    endpoint = FakeEndpoint(calls, [answer()])
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(ptc.SQLiteRunStore(tmp_path / "runs.db")) if stored else None
+        face = runner(endpoint, give, drop, programs="local", store=store)
+        result = await face.run("go")
+        for _ in range(2):
+            state = elsewhere(result.state) if travel else result.state
+            assert state is not None
+            (request,) = result.approvals
+            result = await face.resume(state, decisions={request.call_id: ptc.Approve()}, tools=[later])
+    assert result.status == "completed"
+    assert outputs_in(endpoint.bodies[1])["p"]["status"] == "completed"
+    assert [report.outcome.status for report in result.calls].count("success") == 4
+    assert "later" in [tool["name"] for tool in endpoint.bodies[1]["tools"]]
 
 
 @pytest.mark.parametrize("travel", [False, True])
