@@ -358,6 +358,51 @@ for n in range((1 << 20) - 2, (1 << 20) + 2000):
     )
 
 
+SHADOWS = """
+import asyncio
+got = []
+class L:
+    def get_debug(self): return False
+    def call_soon(self, callback, *args, context=None): got.append(context)
+def called(*args, context=None): got.append(context)
+async def one(): return 1
+task, future = asyncio.create_task(one()), asyncio.Future()
+gathered = asyncio.gather(future)
+"""
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "future.get_loop = lambda: L()\nasyncio.gather(future).add_done_callback(print)",
+        "task.add_done_callback = called\nawait task",
+        "gathered.add_done_callback = called\nawait gathered",
+        "setattr(task, 'add_done_callback', called)\nawait task",
+        "for task.add_done_callback in [called]: pass\nawait task",
+        "object.__setattr__(task, 'add_done_callback', called)\nawait task",
+    ],
+)
+async def test_no_method_of_a_future_is_shadowed(sandbox: Sandbox, attack: str) -> None:
+    """asyncio hands contexts, and the steps of tasks, to what stands under these names."""
+    result = await sandbox.run(SHADOWS + attack, tools=TOOLS)
+    assert result.error is not None
+    assert result.error.code == "forbidden_attribute", result.error
+
+
+async def test_a_programs_own_class_may_have_what_futures_have(sandbox: Sandbox) -> None:
+    """The names are ordinary on classes of the program's own."""
+    code = """
+class F:
+    def __init__(self): self.add_done_callback = print
+    def get_loop(self): return 1
+f = F()
+f.get_loop = lambda: 2
+[f.get_loop(), f.add_done_callback is print]
+"""
+    result = await sandbox.run(code, tools=TOOLS)
+    assert result.value == [2, True], result.error
+
+
 async def test_futures_are_what_they_say(sandbox: Sandbox) -> None:
     """Futures and tasks are made, awaited and told apart by the names that programs have for them."""
     code = """

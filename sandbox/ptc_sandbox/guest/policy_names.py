@@ -135,6 +135,12 @@ OF_THE_LIBRARY: Final = frozenset(
 ) | {"_abc_impl", READ_BY_ASYNCIO}
 """Private names that are the library's on a program's own classes: their metaclass's, or what asyncio asks for."""
 
+ASKED_OF_FUTURES: Final = frozenset(
+    ("get_loop", "add_done_callback", "get_context", "get_coro", "get_stack", "print_stack")
+)
+"""Methods that asyncio calls on futures, with contexts and steps of tasks or for a loop to hand them to: what a
+program puts in their place on the library's objects would be given these."""
+
 SUNDER_OF_ENUM: Final = frozenset(
     (*("_value_", "_name_", "_missing_", "_ignore_", "_order_", "_generate_next_value_", "_sort_order_"),)
 )
@@ -188,6 +194,8 @@ def load_rule(name: str) -> Rule:
 def store_rule(name: str) -> Rule:
     """What setting or deleting an attribute of this name takes."""
     if not name.startswith("_"):
+        if name in ASKED_OF_FUTURES:
+            return Rule.PRIVATE
         return Rule.REFUSED if name in REFUSED else Rule.PLAIN
     if is_dunder(name):
         return Rule.PRIVATE if name in WRITABLE_ON_OWN else Rule.REFUSED
