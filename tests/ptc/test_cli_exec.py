@@ -112,7 +112,7 @@ def test_limits_are_options(cli: Cli) -> None:
         (("-", "--tools", "mytools"), "write module:attr"),
         (("-", "--tools", "nomodule:x"), "there is no module 'nomodule'"),
         (("-", "--tools", "mytools:nothing"), "has no attribute 'nothing'; it has"),
-        (("-", "--tools", "mytools:number"), "name a tool, a function, a Catalog or a list"),
+        (("-", "--tools", "mytools:number"), "name a tool, a function, a Catalog, a Toolset or a list"),
         (("-", "--tools", "mytools:broken"), "neither a tool nor a function"),
         (("-", "--time", "-1"), "a limit makes no sense"),
         (("-", "--audit", "log.txt"), ".jsonl for JSON lines"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ptc_tools.errors import PtcError
@@ -49,27 +49,32 @@ def load(name: str, option: str) -> object:
 
 
 def load_tools(names: Iterable[str]) -> list[Any]:
-    """The tools `--tools` names: a tool, a function, a Catalog, or a list of those. Raises NotLoadable."""
+    """The tools `--tools` names: a tool, a function, a Catalog, a Toolset, or a list of those. Raises NotLoadable."""
+    return [tool for name in names for tool in _tools_of(load(name, "--tools"), name)]
+
+
+def _tools_of(value: object, name: str) -> Iterator[object]:
     from ptc_tools.catalog import Catalog
     from ptc_tools.tool import Tool
+    from ptc_tools.toolset import Toolset, Use
 
-    tools: list[Any] = []
-    for name in names:
-        value = load(name, "--tools")
-        if isinstance(value, Tool) or _is_function(value):
-            tools.append(value)
-        elif isinstance(value, (Catalog, list, tuple)):
-            for item in value:
-                if not isinstance(item, Tool) and not _is_function(item):
-                    raise NotLoadable(
-                        f"--tools {name!r}: it holds {type(item).__name__!r}: neither a tool nor a function"
-                    )
-                tools.append(item)
-        else:
-            raise NotLoadable(
-                f"--tools {name!r} is {type(value).__name__!r}: name a tool, a function, a Catalog or a list"
-            )
-    return tools
+    if isinstance(value, Tool) or _is_function(value):
+        yield value
+    elif isinstance(value, Use) and isinstance(value.source, Toolset):
+        yield from value.tools
+    elif isinstance(value, (Catalog, Toolset)):
+        yield from value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            if not isinstance(item, (Tool, Toolset, Use)) and not _is_function(item):
+                raise NotLoadable(
+                    f"--tools {name!r}: it holds {type(item).__name__!r}: neither a tool nor a function"
+                )
+            yield from _tools_of(item, name)
+    else:
+        raise NotLoadable(
+            f"--tools {name!r} is {type(value).__name__!r}: name a tool, a function, a Catalog, a Toolset or a list"
+        )
 
 
 def _is_function(value: object) -> bool:

@@ -42,7 +42,9 @@ app.command("search")(search_tools)
 
 Names = Annotated[
     list[str],
-    typer.Argument(metavar="MODULE:ATTR…", help="A tool, a function, a Catalog or a list of them."),
+    typer.Argument(
+        metavar="MODULE:ATTR…", help="A tool, a function, a Catalog, a Toolset or a list of them."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of lines.")]
 LockPath = Annotated[Path, typer.Option("--lock", help="The lock file.", show_default=True)]
@@ -156,12 +158,17 @@ def _contracts(names: list[str]) -> list[Contract]:
 def _namespaces(names: list[str]) -> dict[str, str]:
     """What the catalogs among them tell a model about their namespaces. They could be loaded already."""
     from ptc_tools.catalog import Catalog
+    from ptc_tools.toolset import Toolset, Use
 
     found: dict[str, str] = {}
     for name in names:
-        catalog = load(name, "--tools")
-        if isinstance(catalog, Catalog):
-            found.update(catalog.namespaces)
+        value = load(name, "--tools")
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            source = one.source if isinstance(one, Use) else one
+            if isinstance(source, Toolset):
+                found[source.name] = source.description or f"Tools of {source.name}."
+            elif isinstance(source, Catalog):
+                found.update(source.namespaces)
     return found
 
 
