@@ -501,3 +501,42 @@ async def test_the_environment_of_the_host_is_not_there(
     async with Sandbox(language_wall=False) as raw:
         result = await raw.run("import os\nresult = dict(os.environ)")
     assert result.value == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "message", "line"),
+    [
+        ("class E(Exception):\n    lineno = property(lambda s: 1 / 0)\nraise E('x')", "E", "x", 3),
+        ("class E(SyntaxError):\n    lineno = property(lambda s: 1 / 0)\nraise E('x')", "E", "x", 3),
+        ("raise SyntaxError('x', ('f', 10**5000, 1, 't'))", "SyntaxError", "x", 1),
+        (
+            "class P:\n    def __str__(self): raise KeyError\nraise SyntaxError(P())",
+            "SyntaxError",
+            "(its text could not be made)",
+            3,
+        ),
+        (
+            "class P:\n    def __eq__(self, o): raise KeyError\n    __str__ = __eq__\nraise SystemExit(P())",
+            "SystemExit",
+            "(its text could not be made)",
+            4,
+        ),
+    ],
+)
+async def test_an_exception_may_say_what_it_likes(
+    sandbox: Sandbox, code: str, kind: str, message: str, line: int
+) -> None:
+    """What a program's own exception raises when it is asked is not the end of the process, but told."""
+    result = await sandbox.run(code)
+    assert result.status == "raised"
+    assert result.error is not None
+    assert (result.error.type, result.error.message, result.error.line) == (kind, message, line)
+
+
+async def test_groups_that_hold_each_other_are_told_in_part(sandbox: Sandbox) -> None:
+    """Sixty levels of five are more exceptions than anybody can print."""
+    result = await sandbox.run(
+        "e = ValueError('v')\nfor _ in range(60): e = ExceptionGroup('g', [e] * 5)\nraise e"
+    )
+    assert result.error is not None
+    assert result.error.message.startswith("g (5 sub-exceptions): ExceptionGroup: g (5 sub-exceptions): ")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import errno
 import gc
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ptc_sandbox.guest import aio, source
 from ptc_sandbox.guest.builtins import make_globals
@@ -23,6 +24,11 @@ from ptc_sandbox.guest.tools import ERRORS, Caller, ToolError, make_error, reser
 from ptc_sandbox.guest.world import World
 
 _MESSAGE_CHARS = 2000
+_INNER = 5
+_LEVELS = 2
+"""Exceptions of a group that are told, and groups within groups that are opened."""
+
+T = TypeVar("T")
 
 
 class ForgottenAwait(Exception):
@@ -60,7 +66,7 @@ class Stage:
         except (MemoryError, ChannelClosed):
             raise
         except BaseException as error:  # noqa: BLE001 -- a program may raise anything; it is told, then over
-            if isinstance(error, SystemExit) and error.code in (None, 0):
+            if _is_clean_exit(error):
                 self._end({"status": "completed", "value": None})
             else:
                 self._end(_failure(error, start["code"], bare=not start["language_wall"]))
@@ -111,23 +117,38 @@ class Stage:
 
 def _failure(error: BaseException, code: str, *, bare: bool) -> dict[str, Any]:
     """How an exception is told: bounded, by the program's own lines, without a path of this machine."""
-    line = getattr(error, "lineno", None) or getattr(error, "line", None)
-    if type(line) is not int or not isinstance(error, (SyntaxError, PolicyViolation, ForgottenAwait)):
-        line = source.failing_line(error.__traceback__)
+    line = _line(error)
     wall = _wall(error, bare=bare)
+    said = _asked(lambda: str(getattr(error, "code", "EPERM")), "")
     return {
         "status": "denied" if wall else "raised",
         "error": {
             "type": _text(type(error).__name__, 100),
-            "code": _text(str(getattr(error, "code", "EPERM")), 100)
-            if wall or isinstance(error, ToolError)
-            else None,
+            "code": _text(said, 100) if wall or isinstance(error, ToolError) else None,
             "message": _text(_message(error), _MESSAGE_CHARS),
             "line": line,
             "excerpt": source.excerpt(code, line),
             "wall": wall,
         },
     }
+
+
+def _asked(question: Callable[[], T], otherwise: T) -> T:
+    """What an exception of the program's says of itself; its properties and texts may raise anything."""
+    try:
+        return question()
+    except (MemoryError, ChannelClosed):
+        raise
+    except BaseException:  # noqa: BLE001
+        return otherwise
+
+
+def _line(error: BaseException) -> int | None:
+    if isinstance(error, (SyntaxError, PolicyViolation, ForgottenAwait)):
+        line = _asked(lambda: getattr(error, "lineno", None) or getattr(error, "line", None), None)
+        if type(line) is int and 0 < line < 1 << 31:
+            return line
+    return source.failing_line(error.__traceback__)
 
 
 def _wall(error: BaseException, *, bare: bool) -> str | None:
@@ -142,17 +163,18 @@ def _text(text: str, limit: int) -> str:
     return text[:limit].encode("utf-8", "replace").decode()
 
 
-def _message(error: BaseException) -> str:
+def _is_clean_exit(error: BaseException) -> bool:
+    return isinstance(error, SystemExit) and _asked(lambda: error.code in (None, 0), False)
+
+
+def _message(error: BaseException, levels: int = _LEVELS) -> str:
+    """Its text; of a group that of some within it. They can hold each other many times over, so not of all."""
+    unmade = "(its text could not be made)"
     if isinstance(error, SyntaxError):
-        return str(error.msg)
-    try:
-        text = str(error)
-        if isinstance(error, BaseExceptionGroup):
-            text += ": " + "; ".join(
-                f"{type(inner).__name__}: {_message(inner)}" for inner in error.exceptions[:5]
-            )
-    except (MemoryError, ChannelClosed):
-        raise
-    except BaseException:  # noqa: BLE001 -- the program's own __str__
-        return "(its text could not be made)"
+        return _asked(lambda: str(error.msg), unmade)
+    text = _text(_asked(lambda: str(error), unmade), _MESSAGE_CHARS)
+    if isinstance(error, BaseExceptionGroup) and levels:
+        group: BaseExceptionGroup[Any] = error
+        inner: tuple[Any, ...] = _asked(lambda: group.exceptions[:_INNER], ())
+        text += ": " + "; ".join(f"{type(one).__name__}: {_message(one, levels - 1)}" for one in inner)
     return text
