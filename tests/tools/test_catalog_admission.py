@@ -17,6 +17,7 @@ from ptc_tools.call import JsonObject
 from ptc_tools.contract import Contract
 from ptc_tools.registry_protocol import ResolvedCall
 from tests.tools.catalog_support import RUN, Client, Yes, call_of, lookup, published, records, search, table
+from tests.tools.tool_support import MemoryRecorder
 
 COMPANY = ptc.Registry("company")
 
@@ -390,6 +391,19 @@ async def test_a_refusal_reaches_the_model_as_a_denial_and_the_record_as_one() -
     assert isinstance(outcome, ptc.Denied)
     assert outcome.code == "call_not_admitted"
     assert "did not run" in outcome.message
+
+
+async def test_the_record_says_which_registration_a_call_went_to() -> None:
+    """Its contract may be that of several."""
+    counted, registry = Counted(), ptc.LocalRegistry()
+    token = counted.publish(registry)
+    step = await ptc.Sources([COMPANY], registries=table(company=registry)).read()
+    recorder = MemoryRecorder()
+    await ptc.Invoker(step.catalog, recorder=recorder).invoke(call_of("lookup", {"key": "1"}), RUN)
+    assert recorder.kinds == ["started", "registry.called", "finished"]
+    said = recorder.records[1][1]
+    assert isinstance(said, dict)
+    assert (said["registry"], said["registration"], said["call_id"]) == ("company", token, "call_1")
 
 
 async def test_a_replaced_registration_cannot_come_back() -> None:

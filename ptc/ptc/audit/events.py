@@ -160,6 +160,16 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("resolution", "metadata", "run_again, same_key, reconciled, decided or waiting"),
     ),
     _type(
+        "registry.called",
+        "a call goes to the registry that its tool came from, for exactly that registration",
+        ("call_id", "own", "the call"),
+        ("tool", "metadata", "qualified name"),
+        ("registry", "metadata", "the name that this process calls it by"),
+        ("version", "metadata", "that the toolset was published under"),
+        ("registration", "own", "token of the registration that the call was admitted for"),
+        ("attempt", "own", "number of the attempt"),
+    ),
+    _type(
         "request.sent",
         "before a request goes to the provider",
         ("request", "own", "its number in the run, from 1"),

@@ -119,11 +119,26 @@ class _Bound:
             attempt=context.attempt,
             timeout=None if context.deadline is None else max(0.0, context.deadline - time.monotonic()),
         )
+        await self._record(call, context)
         result = await self._patiently(call, context)
         if result.status == "admitted":
             return await self._as_agent(arguments, context)
         await self._deliver(result, call)
         return self._returned(result)
+
+    async def _record(self, call: ResolvedCall, context: ToolContext) -> None:
+        """The record says which registration the call goes to: its contract alone does not."""
+        if context.recorder is None:
+            return
+        said: JsonObject = {
+            "call_id": call.call_id,
+            "tool": self._contract.qualified_name,
+            "registry": self._origin.registry,
+            "version": self._origin.version,
+            "registration": call.token,
+            "attempt": call.attempt,
+        }
+        await context.recorder.event("registry.called", said, context.run)
 
     def _labels(self, context: ToolContext) -> dict[str, str]:
         required = publication_of(self._contract).required_labels
