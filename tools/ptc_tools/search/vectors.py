@@ -10,6 +10,7 @@ import hashlib
 import math
 import sqlite3
 import threading
+import weakref
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,6 +44,7 @@ class Vectors:
                 timeout=30,
                 isolation_level=None,
             )
+            weakref.finalize(self, self._store.close)  # an index that is dropped leaves no connection open
             self._store.execute("PRAGMA journal_mode = WAL")
             self._store.execute("PRAGMA synchronous = OFF")
             self._store.execute(
