@@ -215,3 +215,13 @@ def test_no_typing_is_taken_for_a_yes_but_yes(lines: list[str], uncertain: bool)
     words: Any = {"r", "run it again"} if uncertain else {"y", "yes", "c", "change the arguments"}
     if isinstance(decision, ptc.Approve):
         assert words & {line.strip().lower() for line in lines}
+
+
+def test_a_tools_own_question_is_shown_with_its_call() -> None:
+    """Its confirmation says in words what the arguments say as JSON."""
+    request = ptc.ApprovalRequest("c1", "drop", {"x": 1}, question="Records\nDrop 1?")
+    shown: list[str] = []
+    assert decide(request, read=lambda prompt: "l", show=shown.append, by=None) is None
+    assert "  Records" in shown
+    assert "  Drop 1?" in shown
+    assert ptc.ApprovalRequest.from_json(request.to_json()) == request

@@ -51,6 +51,8 @@ def described(request: ApprovalRequest) -> Iterable[str]:
     who = f"the program {caller.caller_id}" if isinstance(caller, Program) else "the model"
     yield f"{name}, called by {who} ({request.call_id})"
     yield f"  {request.reason}"
+    for line in (request.question or "").splitlines():
+        yield f"  {line}"
     shown = json.dumps(request.arguments, indent=2, ensure_ascii=False)
     for line in shown.splitlines():
         yield f"  {line}"
