@@ -52,7 +52,7 @@ class Scene:
             return "changed"
 
         self.extra = ptc.tool(act, name="extra", description="Act.", allowed_callers=BOTH)
-        self.tools = [
+        self.tools: list[Any] = [
             ptc.tool(act, name="act", description="Act.", allowed_callers=BOTH),
             ptc.tool(
                 act, name="ask", description="Act, if allowed.", allowed_callers=BOTH, approval="always"
