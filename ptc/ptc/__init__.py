@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     )
     from ptc.stream import RunStream
     from ptc.streaming import ReasoningDelta, RefusalDelta, TextDelta
+    from ptc.toolbox import ToolLike
     from ptc.usage import Usage
     from ptc_sandbox import (
         CodeAct,
@@ -296,6 +297,7 @@ _HOME = {
     ),
     "ptc.stream": ("RunStream",),
     "ptc.streaming": ("ReasoningDelta", "RefusalDelta", "TextDelta"),
+    "ptc.toolbox": ("ToolLike",),
     "ptc.usage": ("Usage",),
     "ptc_sandbox": (
         "CodeAct",
@@ -614,6 +616,7 @@ __all__ = [
     "ToolChoice",
     "ToolContext",
     "ToolIndex",
+    "ToolLike",
     "ToolSearchUnsupported",
     "Toolset",
     "ToolsetInfo",

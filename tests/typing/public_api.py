@@ -181,3 +181,31 @@ def what_a_runner_takes(client: object) -> ptc.Runner:
         tenant="acme",
         credentials={"api": ptc.Secret("…")},
     )
+
+
+class ByTeam:
+    """Sources by the labels of a run."""
+
+    def resolve(self, catalog: ptc.SourceCatalog, /) -> None:
+        catalog.include(ptc.Registry("corp"))
+
+    def allows(self, source: ptc.RegistryToolset, /) -> bool:
+        return source.registry.name == "corp"
+
+
+def sources_and_searches(client: object) -> list[ptc.Runner]:
+    records = ptc.Toolset("records", [bare, reserve.configure(index="orders")])
+    assert_type(ptc.use(records), ptc.Use)
+    assert_type(ptc.use(records).defer("bare"), ptc.Use)
+    named = ptc.Toolset.from_registry(ptc.Registry("corp"), "billing", version="1")
+    tools: list[ptc.ToolLike] = [ptc.use(records).defer(), named, ptc.Registry("corp"), ByTeam(), bare]
+    mine = ptc.ToolIndex()
+    return [
+        ptc.Runner(client=client, model="m", tools=tools, search="lexical", max_output_tokens=4_000),
+        ptc.Runner(
+            client=client, model="m", tools=tools, search=mine, max_output_tokens=4_000, search_limit=3
+        ),
+        ptc.Runner(
+            client=client, model="m", tools=[ptc.use(named).defer()], search="server", max_output_tokens=9
+        ),
+    ]
