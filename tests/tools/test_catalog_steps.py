@@ -194,7 +194,7 @@ async def test_a_duplicate_identity_fails() -> None:
     """Two sources with a tool of one name, or two toolsets of one name in a registry."""
     one, two = published(records()), published(records())
     sources = ptc.Sources([COMPANY, ptc.Registry("other")], registries=table(company=one, other=two))
-    with pytest.raises(ptc.DuplicateIdentity, match=r"records\.lookup"):
+    with pytest.raises(ptc.DuplicateIdentity, match="records"):
         await sources.read()
 
     class Twice(Client):
@@ -202,6 +202,19 @@ async def test_a_duplicate_identity_fails() -> None:
             return [ToolsetInfo("records"), ToolsetInfo("records")]
 
     assert (await failing(Twice(one))).code == "duplicate_identity"
+
+
+async def test_a_registry_adds_no_tools_to_a_namespace_of_another_source() -> None:
+    """`records.search` beside our own `records.lookup` would be taken for ours."""
+    other = published(ptc.Toolset("records", [search]))
+    for local in (ptc.Toolset("records", [lookup]), ptc.tool(lookup.function, namespace="records")):
+        sources = ptc.Sources([local, COMPANY], registries=table(company=other))
+        with pytest.raises(ptc.DuplicateIdentity, match="this process and registry 'company'"):
+            await sources.read()
+    both = [COMPANY, ptc.Registry("second")]
+    second = published(ptc.Toolset("records", [analyze]))
+    with pytest.raises(ptc.DuplicateIdentity):
+        await ptc.Sources(both, registries=table(company=other, second=second)).read()
 
 
 def test_a_duplicate_among_local_sources_is_found_before_any_run() -> None:

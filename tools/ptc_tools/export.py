@@ -16,6 +16,7 @@ from ptc_tools.context import RunContext
 from ptc_tools.contract import BY_GENERATOR, Contract
 from ptc_tools.declaration import compile_declaration
 from ptc_tools.errors import InvalidDeferral, InvalidPublication
+from ptc_tools.frozen import freeze_object
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Cancelled, Denied, Empty, Failure, Outcome, Partial, Uncertain
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
@@ -58,7 +59,7 @@ def export(toolset: Toolset, version: str) -> Export:
     if not isinstance(version, str) or not version:
         raise InvalidPublication(f"toolset {toolset.name!r}: an export has a version, such as '1.4.0'")
     tools = tuple(_complete(entry, version) for entry in toolset)
-    declarations = tuple(entry.contract.to_json() for entry in tools)
+    declarations = tuple(freeze_object(entry.contract.to_json()) for entry in tools)
     read_declarations(toolset.name, declarations)
     Catalog(tools)  # a designer's value that is not set is found before anybody calls
     return Export(Toolset(toolset.name, tools, description=toolset.description), version, declarations)

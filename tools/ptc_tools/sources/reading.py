@@ -184,6 +184,7 @@ class Sources:
             offered += of_use[id(item)].offered
         for each in fetched:
             described.update(each.descriptions)
+        _check_owners(offered)
         return offered, described
 
     def _snapshot(self, offered: Sequence[Offered], described: Mapping[str, str]) -> StepCatalog:
@@ -249,6 +250,19 @@ def check_overlap(uses: Iterable[Use], *, at_read: bool = False) -> None:
         if registry in whole:
             raise InvalidSource(
                 f"registry {registry!r} is used whole{when}, and {name!r} of it as well; use one of them"
+            )
+
+
+def _check_owners(offered: Iterable[Offered]) -> None:
+    """Raises DuplicateIdentity for a namespace of two sources: a registry adds no tools to what is another's."""
+    owners: dict[str, str] = {}
+    for entry in offered:
+        namespace = entry.tool.contract.namespace
+        owner = "this process" if entry.origin is None else f"registry {entry.origin.registry!r}"
+        if namespace is not None and owners.setdefault(namespace, owner) != owner:
+            raise DuplicateIdentity(
+                f"{owners[namespace]} and {owner} both offer tools of {namespace!r}, such as"
+                f" {entry.tool.contract.qualified_name}: use one of them, or rename"
             )
 
 
