@@ -86,7 +86,7 @@ def bm25s_peer(documents: Sequence[Document]) -> Search | None:
 
 
 def bm25s_scores(documents: Sequence[Document]) -> Search | None:
-    """The quickest that bm25s offers: its words, its scores of all tools, and the five highest by numpy."""
+    """The quickest that bm25s offers: its words, its scores of all tools, and the five highest of those above 0."""
     if not _installed("bm25s", "Stemmer", "numpy"):
         return None
     import bm25s
@@ -105,7 +105,8 @@ def bm25s_scores(documents: Sequence[Document]) -> Search | None:
     def search(question: str) -> list[str]:
         (words,) = bm25s.tokenize(question, return_ids=False, **options)
         scores = retriever.get_scores(words)
-        best = numpy.argpartition(scores, len(keys) - 5)[len(keys) - 5 :]
+        at = numpy.flatnonzero(scores)
+        best = at[numpy.argpartition(-scores[at], 4)[:5]] if len(at) > 5 else at
         return [keys[place] for place in best[numpy.argsort(-scores[best])] if scores[place] > 0]
 
     return search

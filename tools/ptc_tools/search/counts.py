@@ -27,6 +27,46 @@ class Posting:
     counts: array[int]
 
 
+_SHARDS = 1024
+
+
+class Postings:
+    """The postings of all terms, in parts: a copy shares them, and whoever writes to a copy copies one part first."""
+
+    __slots__ = ("_own", "_parts")
+
+    def __init__(self, of: Mapping[str, Posting]) -> None:
+        self._parts: list[dict[str, Posting]] = [{} for _ in range(_SHARDS)]
+        self._own = set(range(_SHARDS))
+        for term, posting in of.items():
+            self._parts[hash(term) % _SHARDS][term] = posting
+
+    def copy(self) -> Postings:
+        """What this one is from now on may no longer be written to."""
+        new = Postings.__new__(Postings)
+        new._parts = self._parts.copy()
+        new._own = set()
+        return new
+
+    def get(self, term: str) -> Posting | None:
+        """Where the term occurs; None for nowhere."""
+        return self._parts[hash(term) % _SHARDS].get(term)
+
+    def set(self, term: str, posting: Posting | None) -> None:
+        """Only while nobody else has this copy."""
+        number = hash(term) % _SHARDS
+        if number not in self._own:
+            self._parts[number] = self._parts[number].copy()
+            self._own.add(number)
+        if posting is None:
+            self._parts[number].pop(term, None)
+        else:
+            self._parts[number][term] = posting
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """One document as the index sees it: for each term its packed counts, and the length of each field."""

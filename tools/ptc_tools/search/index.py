@@ -14,7 +14,7 @@ from typing import cast
 
 from ptc_tools.call import JsonValue
 from ptc_tools.errors import DuplicateTool, RegistrationError
-from ptc_tools.search.counts import Counted, Posting
+from ptc_tools.search.counts import Counted, Posting, Postings
 from ptc_tools.search.document import Document
 from ptc_tools.search.kept import Kept, Sized
 from ptc_tools.search.view import Scored, SearchView
@@ -82,18 +82,19 @@ class ToolIndex:
         self._free: list[int] = []
         self._lengths: tuple[array[int], ...] = tuple(array("I") for _ in FIELDS)
         self._totals: list[int] = [0] * len(FIELDS)
-        self._postings: dict[str, Posting] = {}
+        postings: dict[str, Posting] = {}
         self._views: Kept[frozenset[str] | None, SearchView] = Kept(VIEWS_KEPT)
         self._scores: Sized[tuple[int, str], Scored] = Sized(SCORES_KEPT)
         self._fingerprint: str | None = None
         for document in documents:
             place, counted = self._place(document)
             for term, packed in counted.terms.items():
-                posting = self._postings.get(term)
+                posting = postings.get(term)
                 if posting is None:
-                    posting = self._postings[term] = Posting(array("I"), array("Q"))
+                    posting = postings[term] = Posting(array("I"), array("Q"))
                 posting.places.append(place)
                 posting.counts.append(packed)
+        self._postings = Postings(postings)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -161,11 +162,7 @@ class ToolIndex:
             for term, packed in counted.terms.items():
                 edits.setdefault(term, []).append((place, packed))
         for term, changes in edits.items():
-            posting = _edited(new._postings.get(term), changes)
-            if posting is None:
-                del new._postings[term]
-            else:
-                new._postings[term] = posting
+            new._postings.set(term, _edited(new._postings.get(term), changes))
         return new
 
     def updated(self, documents: Iterable[Document]) -> ToolIndex:

@@ -141,30 +141,40 @@ class Query:
     @classmethod
     def read(cls, text: str) -> Query:
         """Reads a question. One of stop words alone keeps them: a tool may be called `who_is`."""
-        chunks = [chunk[:LONGEST_CHUNK] for chunk in CHUNK.findall(text[:MAX_QUERY])[:MAX_QUERY_WORDS]]
-        counts: Counter[str] = Counter()
+        terms: dict[str, int] = {}
+        small: dict[str, int] = {}
         unstemmed: dict[str, str] = {}
         words: list[str] = []
-        for chunk in chunks:
-            parts = words_of(chunk)
-            words.extend(parts)
-            for part in parts:
-                unstemmed.setdefault(stem(part), part)
-            counts.update(terms_of(chunk))
-        kept = {term: times for term, times in counts.items() if term not in _STOP_TERMS}
-        return cls(kept or dict(counts), tuple(_neighbours(words)), unstemmed)
+        for chunk in CHUNK.findall(text[:MAX_QUERY])[:MAX_QUERY_WORDS]:
+            own, parts = _asked(chunk[:LONGEST_CHUNK])
+            words += parts
+            for term, word in own:
+                counts = small if term in _STOP_TERMS else terms
+                counts[term] = counts.get(term, 0) + 1
+                if word:
+                    unstemmed[term] = word
+        return cls(terms or small, tuple(dict.fromkeys(_neighbours(words))), unstemmed)
+
+
+@lru_cache(maxsize=1 << 13)
+def _asked(chunk: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """The terms of a chunk, each with the word that it was made from (none for the whole, joined), and its words."""
+    words = words_of(chunk)
+    unstemmed = {stem(word)[:LONGEST_WORD]: word for word in words}
+    return tuple((term, unstemmed.get(term, "")) for term in terms_of(chunk)), words
 
 
 def _neighbours(words: list[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for start in range(len(words)):
-        for end in range(start + 2, min(start + 4, len(words)) + 1):
-            if any(word in STOP_WORDS for word in words[start:end]):
+    """Each two, three and four words that stand together with no small word between, as one."""
+    for start, word in enumerate(words):
+        if word in STOP_WORDS:
+            continue
+        joined = word
+        for other in words[start + 1 : start + 4]:
+            if other in STOP_WORDS or len(joined) > LONGEST_WORD:
                 break
-            joined = stem("".join(words[start:end]))
-            if joined not in seen and len(joined) <= LONGEST_WORD:
-                seen.add(joined)
-                yield joined
+            joined += other
+            yield stem(joined)[:LONGEST_WORD]
 
 
 _STOP_TERMS = frozenset(stem(word) for word in STOP_WORDS)

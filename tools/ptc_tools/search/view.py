@@ -9,12 +9,12 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
-from ptc_tools.search.counts import BITS, MOST, Posting
+from ptc_tools.search.counts import BITS, MOST, Posting, Postings
 from ptc_tools.search.guesses import guesses
 from ptc_tools.search.kept import Sized
 from ptc_tools.search.text import Query
@@ -79,7 +79,7 @@ class SearchView:
 
     def __init__(
         self,
-        postings: Mapping[str, Posting],
+        postings: Postings,
         keys: Sequence[str],
         lengths: Sequence[array[int]],
         weights: Weights,
@@ -130,29 +130,22 @@ class SearchView:
 
     def _plan(self, query: Query) -> list[tuple[float, Scored]]:
         """The terms that this view has, with what each is worth, the one that can give most first."""
-        terms: dict[str, float] = {}
+        weights, plan = self.weights, _Plan(self._term)
         for term, times in query.terms.items():
-            if self._term(term) is not None:
-                terms[term] = float(times)
-        if self.weights.joined:
+            plan.add(term, times)
+        if weights.joined:
             for term in query.joined:
-                if term not in terms and self._term(term) is not None:
-                    terms[term] = self.weights.joined
-        if self.weights.related:
+                plan.add(term, weights.joined)
+        if weights.related:
             for said in query.terms:
                 for term in RELATED.get(said, ()):
-                    if term not in terms and self._term(term) is not None:
-                        terms[term] = self.weights.related
-        if self.weights.guessed:
+                    plan.add(term, weights.related)
+        if weights.guessed:
             for term, word in query.unstemmed.items():
-                if term in query.terms and term not in terms:
+                if term in query.terms and term not in plan.terms:
                     for guess in guesses(word, self._has):
-                        terms.setdefault(guess, self.weights.guessed)
-        plan = [
-            (worth, scored, term) for term, worth in terms.items() if (scored := self._term(term)) is not None
-        ]
-        plan.sort(key=lambda each: (-each[0] * each[1].best, each[2]))
-        return [(worth, scored) for worth, scored, _ in plan]
+                        plan.add(guess, weights.guessed)
+        return plan.ordered()
 
     def _has(self, term: str) -> bool:
         posting = self._postings.get(term)
@@ -201,6 +194,24 @@ def check_limit(limit: int) -> None:
         raise ValueError(f"limit must be at least 1, got {limit}")
 
 
+class _Plan:
+    """The terms of a question that are there, each with what it is worth: the first that says so decides."""
+
+    __slots__ = ("_scored", "terms")
+
+    def __init__(self, scored: Callable[[str], Scored | None]) -> None:
+        self._scored = scored
+        self.terms: dict[str, tuple[float, Scored]] = {}
+
+    def add(self, term: str, worth: float) -> None:
+        if term not in self.terms and (scored := self._scored(term)) is not None:
+            self.terms[term] = worth, scored
+
+    def ordered(self) -> list[tuple[float, Scored]]:
+        ranked = [(-worth * scored.best, term) for term, (worth, scored) in self.terms.items()]
+        return [self.terms[term] for _, term in sorted(ranked)]
+
+
 class _Norms(dict[int, float]):
     """What one occurrence is worth in a field of this length, worked out once for each length."""
 
@@ -221,8 +232,8 @@ class _Norms(dict[int, float]):
 def _best(plan: list[tuple[float, Scored]], limit: int) -> list[tuple[float, int]]:
     """At least the `limit` best (score, place), and whatever is equal to the last of them.
 
-    Each tool is scored in full when first met, terms by falling worth and tools from best to worst, until no tool
-    that was not met can reach the best ones (MaxScore). Scores are added up in the plan's order.
+    Each tool is scored in full at the first of its terms, terms by falling worth and tools from best to worst, until
+    no tool that is left can reach the best ones (MaxScore). Scores are added up in the plan's order.
     """
     bounds = [0.0]
     for worth, scored in reversed(plan):
@@ -231,20 +242,20 @@ def _best(plan: list[tuple[float, Scored]], limit: int) -> list[tuple[float, int
     steps = [(worth, scored.at, after) for (worth, scored), after in zip(plan, bounds[1:], strict=True)]
     best: list[float] = []  # a heap: the best scores so far
     found: list[tuple[float, int]] = []
-    met: set[int] = set()
     bar = 0.0
     for number, (worth, scored) in enumerate(plan):
         if bounds[number] < bar:
             break
-        rest = bounds[number + 1]
+        rest, left = bounds[number + 1], steps[number + 1 :]
+        earlier = [at for _, at, _ in steps[:number]]
         for place, single in zip(scored.places, scored.scores, strict=True):
-            if worth * single * _SLACK + rest < bar:
+            score = worth * single
+            if score * _SLACK + rest < bar:
                 break
-            if place in met:
+            # With an earlier term it was scored there, or was too low there to come near, whatever else it has.
+            if earlier and any([at(place) for at in earlier]):  # noqa: C419 - a generator is slower
                 continue
-            met.add(place)
-            score = 0.0
-            for times, at, after in steps:
+            for times, at, after in left:
                 if part := at(place):
                     score += times * part
                 if score + after < bar:
