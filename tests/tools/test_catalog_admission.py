@@ -85,6 +85,7 @@ def test_equal_schemas_do_not_make_equal_tokens() -> None:
     assert registration_token("records", tools, "a") != registration_token("records", tools, "b")
     assert registration_token("records", tools, "a") != registration_token("records", tools[:1], "a")
     assert registration_token("records", tools, "a") != registration_token("billing", tools, "a")
+    assert registration_token("records", tools, "a", "1") != registration_token("records", tools, "a", "2")
 
 
 # What an accepted call keeps

@@ -77,6 +77,17 @@ async def test_an_unchanged_registration_is_not_compiled_again() -> None:
     assert client.reads == ["list", "records", "list"]
 
 
+async def test_a_large_toolset_is_compiled_once_for_all_runs_and_beside_the_event_loop() -> None:
+    """A hundred runs that begin together wait for one compilation, and others go on meanwhile."""
+    many = ptc.Toolset("many", [ptc.tool(lookup.function, name=f"t{n}", effects="read") for n in range(60)])
+    client = Client(published(many, records()))
+    client.without_tokens = True
+    sources = ptc.Sources([COMPANY], registries=table(company=client))
+    steps = await asyncio.gather(*(sources.read() for _ in range(100)))
+    assert len({id(step) for step in steps}) == 1
+    assert len(steps[0]) == 63
+
+
 async def test_an_identical_replacement_is_another_snapshot() -> None:
     """Equal schemas of another registration are other tools to admission."""
     registry = published(records())

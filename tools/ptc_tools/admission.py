@@ -77,14 +77,16 @@ def not_admitted(call: ResolvedCall) -> CallNotAdmitted:
     )
 
 
-def registration_token(name: str, declarations: Sequence[JsonObject], revision: str | None) -> str:
-    """The token of a registration: new each time, or with a `revision` the same for the same tools.
+def registration_token(
+    name: str, declarations: Sequence[JsonObject], revision: str | None, version: str = ""
+) -> str:
+    """The token of a registration: new each time, or with a `revision` the same for the same tools and version.
 
     Replicas of one deployment share a revision, and so a token; equal schemas alone never do.
     """
     if revision is None:
         return f"reg_{secrets.token_hex(24)}"
-    value = cast("JsonValue", ["ptc-registration/1", name, list(declarations), revision])
+    value = cast("JsonValue", ["ptc-registration/1", name, version, list(declarations), revision])
     return f"reg_{hashlib.sha256(canonical(value)).hexdigest()[:48]}"
 
 

@@ -126,7 +126,7 @@ class RegistryStore:
         The declarations were checked. Raises AdmissionConflict, and RegistryForbidden for a toolset of another
         owner: who registered a name first keeps it.
         """
-        token = registration_token(name, tools, revision)
+        token = registration_token(name, tools, revision, version)
         text = dumps(list(tools))
 
         def work(db: sqlite3.Connection) -> str:

@@ -31,7 +31,7 @@ from ptc_tools.toolset import Use
 AT_ONCE: Final = 8
 MANY: Final = 50
 """Tools from which on a toolset is compiled beside the event loop."""
-KEPT: Final = 512
+KEPT: Final = 4_096
 T = TypeVar("T")
 
 
@@ -59,6 +59,7 @@ class Fetcher:
         self._registries = registries
         self._timeout = timeout
         self._lock = threading.Lock()
+        self._compiling: dict[tuple[str, str, bool], threading.Lock] = {}
         self._known: OrderedDict[tuple[str, str, bool], _Known] = OrderedDict()
 
     async def fetch(self, uses: Sequence[Use]) -> list[Fetched]:
@@ -141,15 +142,23 @@ class Fetcher:
         """The tools of a registration, made once however many runs came to it at the same time."""
         registry, _, deferred = key
         with self._lock:
+            one_at_a_time = self._compiling.setdefault(key, threading.Lock())
+        with one_at_a_time:
             known = self._known.get(key)
             if known is not None and known.client is client and known.resolved.token == resolved.token:
                 return known
             offered = offered_tools(registry, resolved, client, self._registries, deferred=deferred)
-            known = self._known[key] = _Known(client, replace(resolved, tools=None), offered)
+            known = _Known(client, replace(resolved, tools=None), offered)
+            self._keep(key, known)
+        return known
+
+    def _keep(self, key: tuple[str, str, bool], known: _Known) -> None:
+        with self._lock:
+            self._known[key] = known
             self._known.move_to_end(key)
             while len(self._known) > KEPT:
-                self._known.popitem(last=False)
-            return known
+                gone, _ = self._known.popitem(last=False)
+                self._compiling.pop(gone, None)
 
     async def _answered(self, asked: Coroutine[Any, Any, T], where: str) -> T:
         """What a client answers; whatever it raises, or does not answer in time, means that there is no catalog."""

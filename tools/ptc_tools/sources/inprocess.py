@@ -82,7 +82,7 @@ class LocalRegistry:
         registration that is to be replaced. Raises AdmissionConflict.
         """
         provided = Provided(export, policy=self._policy, recorder=self._recorder, approver=self._approver)
-        token = registration_token(export.name, export.declarations, revision)
+        token = registration_token(export.name, export.declarations, revision, export.version)
         with self._lock:
             known = self._toolsets.get(export.name)
             current = None if known is None else known.token
