@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -11,6 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import ptc
+from ptc.registry import HttpRegistry
 
 ROOT = Path(__file__).parents[2]
 TOOLS = """
@@ -101,6 +105,35 @@ def test_a_registry_is_set_up_served_provided_for_and_listed(shell: Shell) -> No
     assert shell.run("list", "--url", url, key=consumer)[0] == line
     assert shell.stop(provider) == ""
     assert shell.stop(server) == ""
+
+
+def test_a_provider_goes_on_when_its_registry_was_killed_and_started_again(shell: Shell) -> None:
+    """The registration stands in the file, and broken connections are tried again; so is a consumer's call."""
+    publisher, _ = shell.run("key", "publisher", "team", "--add-to", "keys.txt")
+    consumer, _ = shell.run("key", "consumer", "assistant", "--add-to", "keys.txt")
+    server, url = shell.start("serve", "--keys", "keys.txt", "--port", "0")
+    provider, line = shell.start(
+        "provide", "mytools:RECORDS", "--url", url, "--version", "1.0.0", key=publisher
+    )
+
+    def ask(call_id: str) -> object:
+        async def run() -> object:
+            registries = ptc.Registries({"company": HttpRegistry(url, key=consumer)})
+            step = await ptc.Sources([ptc.Registry("company")], registries=registries).read()
+            call = ptc.Call(call_id, "lookup", {"key": call_id}, namespace="records")
+            return await ptc.Invoker(step.catalog).invoke(call, ptc.RunContext("run_1"))
+
+        return asyncio.run(run())
+
+    assert ask("one") == ptc.Success("record one")
+    server.kill()
+    server.communicate(timeout=60)
+    again, same = shell.start("serve", "--keys", "keys.txt", "--port", url.rpartition(":")[2])
+    assert same == url
+    assert ask("two") == ptc.Success("record two")
+    assert shell.run("list", "--url", url, key=consumer)[0] == line
+    shell.stop(provider)
+    assert shell.stop(again) == ""
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,38 @@ async def test_a_claim_whose_answer_was_lost_is_given_again(tmp_path: Path) -> N
         assert (await here.client().call_resolved(of(token))).value == "x"
 
 
+async def test_a_result_is_not_lost_while_the_registry_is_away(tmp_path: Path) -> None:
+    """What ran is told when it can be: nobody runs it a second time."""
+    records = Records()
+    records.go.clear()
+    troubles: list[str] = []
+    away = False
+
+    class Line(httpx2.AsyncBaseTransport):
+        def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+            self.inner, self.refused = inner, 0
+
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            if away and request.method == "PUT" and self.refused < 5:
+                self.refused += 1
+                raise httpx2.ConnectError("no route")
+            return await self.inner.handle_async_request(request)
+
+    async with site(tmp_path) as here:
+        line = Line(here.transport)
+        publisher = HttpRegistry("http://registry.test", key=PUBLISHER, transport=line)
+        told = lambda error: troubles.append(error.code)  # noqa: E731
+        async with Provider(publisher, records.export(), on_trouble=told) as provider:
+            running = asyncio.create_task(here.client().call_resolved(of(provider.token)))
+            await records.began.wait()
+            away = True
+            records.go.set()
+            assert (await running).value == "record 1"
+    assert line.refused == 5
+    assert troubles == ["registry_unreachable"]
+    assert records.ran == 1
+
+
 async def test_registrations_and_calls_survive_a_restart(tmp_path: Path) -> None:
     """They stand in the file: what was refused stays refused, what ended keeps its result."""
     records = Records()

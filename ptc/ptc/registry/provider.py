@@ -138,10 +138,24 @@ class Provider:
         else:
             result = await self._provided.run(taken.call, principal=taken.consumer)
         try:
-            await self._registry.finish(taken.key, claim, result)
+            await self._say(taken, claim, result)
             self.served += 1
         except PtcError as error:
             self._tell(error)
+
+    async def _say(self, taken: _Taken, claim: str, result: CallResult) -> None:
+        """Hands the result over, however long the registry is away while somebody may still want it."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._registry.finish(taken.key, claim, result)
+                return
+            except RegistryUnreachable as error:
+                if time.time() > taken.until + LONGEST_PAUSE:
+                    raise
+                self._tell(error)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._calls.discard(task)
