@@ -11,14 +11,14 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from ptc.registry.errors import RegistryError, RegistryForbidden, RegistryStoreUnreadable
+from ptc.registry.waiting import Waiting
 from ptc_tools.admission import CallState, check_replacement, decide, not_admitted, registration_token
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import AdmissionConflict, RegistryOverloaded, SourceMissing
@@ -32,7 +32,6 @@ LONGEST_WAIT: Final = 24 * 3600.0
 FORGET_EACH: Final = 500
 """Calls after which those are forgotten that ended long ago."""
 KEEP_CALLS: Final = 7 * 24 * 3600.0
-LOOK_AGAIN: Final = 1.0
 _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE registry (version INTEGER NOT NULL) STRICT;
@@ -73,16 +72,6 @@ class Claimed:
     until: float
 
 
-class _Waiter:
-    """Somebody who waits for a change."""
-
-    __slots__ = ("event", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.event = asyncio.Event()
-
-
 class RegistryStore:
     """`store = RegistryStore("registry.db")`; close it with `aclose`.
 
@@ -104,8 +93,7 @@ class RegistryStore:
         self._clock = clock
         self._db = self._open()
         self._thread = ThreadPoolExecutor(1, "ptc-registry")
-        self._waiting: dict[str, set[_Waiter]] = {}
-        self._hung_up = False
+        self._waiting = Waiting()
         self._written = 0
 
     # Registrations
@@ -162,7 +150,7 @@ class RegistryStore:
             db.execute("DELETE FROM toolsets WHERE name = ?", (name,))
 
         await self._do(work)
-        self._wake(f"token {token}")
+        self._waiting.wake(f"token {token}")
 
     async def toolsets(self) -> list[ToolsetInfo]:
         """All that are registered now, by name."""
@@ -228,7 +216,7 @@ class RegistryStore:
         if error is not None:
             raise error
         if published:
-            self._wake(f"token {call.token}")
+            self._waiting.wake(f"token {call.token}")
         return result
 
     async def wait(self, consumer: str, key: str, seconds: float) -> CallResult | None:
@@ -250,7 +238,7 @@ class RegistryStore:
             (text,) = db.execute("SELECT result FROM calls WHERE n = ?", (row[0],)).fetchone()
             return cast("str | None", text)
 
-        text = await self._until(f"call {consumer} {key}", lambda: self._read(work), seconds)
+        text = await self._waiting.until(f"call {consumer} {key}", lambda: self._read(work), seconds)
         return None if text is None else CallResult.from_json(json.loads(text))
 
     # Calls, from the provider's side
@@ -293,7 +281,7 @@ class RegistryStore:
             db.execute("UPDATE calls SET claim = ? WHERE n = ?", (claim, number))
             return Claimed(key, consumer, claim, ResolvedCall.from_json(json.loads(text)), until)
 
-        return await self._until(f"token {token}", lambda: self._do(work), seconds)
+        return await self._waiting.until(f"token {token}", lambda: self._do(work), seconds)
 
     async def finish(self, key: str, claim: str, result: CallResult) -> None:
         """Says how a claimed call ended, once. Raises AdmissionConflict for a claim that is none."""
@@ -313,13 +301,11 @@ class RegistryStore:
             return str(consumer)
 
         consumer = await self._do(work)
-        self._wake(f"call {consumer} {key}")
+        self._waiting.wake(f"call {consumer} {key}")
 
     def hang_up(self) -> None:
         """Nobody waits any longer: the process is about to end, and whoever waits asks again elsewhere."""
-        self._hung_up = True
-        for topic in list(self._waiting):
-            self._wake(topic)
+        self._waiting.hang_up()
 
     async def aclose(self) -> None:
         """Lets go of the file. Idempotent."""
@@ -352,36 +338,6 @@ class RegistryStore:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
             raise RegistryError(f"the registry's database failed: {error}", status=503) from error
-
-    async def _until(self, topic: str, ask: Callable[[], Awaitable[T | None]], seconds: float) -> T | None:
-        """Asks now, and again whenever something of the topic changed, until there is an answer or time is over.
-
-        Another process on the same file is not heard of, so it also asks again each second.
-        """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        waiter = _Waiter(loop)
-        self._waiting.setdefault(topic, set()).add(waiter)
-        try:
-            while True:
-                waiter.event.clear()
-                found = await ask()
-                left = until - loop.time()
-                if found is not None or left <= 0 or self._hung_up:
-                    return found
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(waiter.event.wait(), min(left, LOOK_AGAIN))
-        finally:
-            waiting = self._waiting.get(topic, set())
-            waiting.discard(waiter)
-            if not waiting:
-                self._waiting.pop(topic, None)
-
-    def _wake(self, topic: str) -> None:
-        """Whoever waits for something of the topic looks again."""
-        for waiter in list(self._waiting.get(topic, ())):
-            if not waiter.loop.is_closed():
-                waiter.loop.call_soon_threadsafe(waiter.event.set)
 
     def _retire(self, db: sqlite3.Connection, token: str, name: str, owner: str) -> None:
         db.execute("INSERT OR IGNORE INTO replaced VALUES (?,?,?,?)", (token, name, owner, self._clock()))
