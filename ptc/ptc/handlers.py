@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.contract import Effects
 from ptc_tools.errors import RegistrationError
 from ptc_tools.tool import AnyTool, define_tool
 
@@ -49,6 +50,7 @@ def client_tool(
     handler: Callable[..., object],
     *,
     timeout: float | None = None,
+    effects: Effects | None = None,
 ) -> ClientTool:
     """Registers a handler for a custom, shell, apply_patch, computer, MCP or client-side search tool.
 
@@ -56,7 +58,8 @@ def client_tool(
     fields, such as `action`, `operation` or `arguments`), plus the context where a parameter is annotated
     `ToolContext`. It returns: custom and local shell, JSON or text; shell, a text or the list of outputs;
     apply_patch, a text; computer, the screenshot object; MCP, True to approve (a text is a no with its
-    reason); search, the list of tool definitions found. Raises RegistrationError.
+    reason); search, the list of tool definitions found. `timeout` and `effects` are those of its contract.
+    Raises RegistrationError.
     """
     wire_type = definition.get("type")
     kind = ANSWERS.get(wire_type) if isinstance(wire_type, str) else None
@@ -79,5 +82,5 @@ def client_tool(
     }
     if kind != "mcp_approval_request" and definition.get("allowed_callers") is not None:
         inner["allowed_callers"] = definition["allowed_callers"]
-    tool = define_tool(inner, handler, timeout=timeout)
+    tool = define_tool(inner, handler, timeout=timeout, effects=effects)
     return ClientTool(cast("JsonObject", dict(definition)), kind, tool)

@@ -7,7 +7,7 @@ labels, and keeps nothing of another run.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptc.acting import Acting
 from ptc.definitions import Key, key_of
@@ -61,6 +61,13 @@ class Offering:
                 acting.labels, policy=self._settings.policy, principal=acting.principal
             )
         return self._made(catalog)
+
+    def with_admitted(self, offer: Offer, admitted: Mapping[str, JsonObject]) -> Offer:
+        """An offer in which accepted calls keep what they were made for. Raises what `restored` raises."""
+        restored = self.restored(admitted.values())
+        keys = set(map(key_of, restored))
+        others = tuple(entry for entry in offer.entries if entry_name(entry) not in keys)
+        return replace(offer, entries=(*others, *restored), version=(offer.version, *map(id, restored)))
 
     @property
     def _settled(self) -> bool:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from ptc.approval import ApprovalRequest, Approve, Decision, Deny, Happened
-from ptc.items import call_key, is_client_call
+from ptc.items import call_key, is_client_call, item_type
 from ptc.outcome_json import outcome_from_json
 from ptc.reading import items_in
+from ptc.searching import FIND, LOAD
 from ptc.store.errors import StoreUnreadable
 from ptc.store.protocol import Step
 from ptc_tools.call import Call, Direct, JsonObject, Program
@@ -102,6 +103,17 @@ class Past:
         calls = [item for item in items_in(responses[-1]) if is_client_call(item)]
         given = self.answers.get(request, {})
         return {} if all(call_key(item) in given for item in calls) else self.selected.get(request, {})
+
+    def searches(self, request: int) -> bool:
+        """Whether a response that came has searches without an output: those need a catalog."""
+        given = self.answers.get(request, {})
+        responses = self.responses.get(request)
+        return any(
+            item_type(item) == "tool_search_call"
+            or (item.get("name") in (FIND, LOAD) and not item.get("namespace"))
+            for item in (items_in(responses[-1]) if responses else ())
+            if is_client_call(item) and call_key(item) not in given
+        )
 
     def calls_of(self, request: int) -> list[PastCall]:
         """Calls with an outcome to give again, in the order in which they were admitted."""

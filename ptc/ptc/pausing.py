@@ -14,7 +14,7 @@ from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny,
 from ptc.batch import Ledger
 from ptc.conversation import Conversation
 from ptc.errors import ContractChanged, InvalidInput
-from ptc.events import PendingCall
+from ptc.events import CallRequested, PendingCall
 from ptc.exposure import LiveExposure
 from ptc.handlers import ClientTool
 from ptc.items import call_key, call_of, is_client_call, is_output, item_type
@@ -219,7 +219,9 @@ def restore_ledger(
         if is_client_call(item):
             calls[key] = item
         elif is_output(item) and key in calls:
-            kind, call = item_type(calls[key]), call_of(calls[key])
+            kind = item_type(calls[key])
+            (meant,) = step.meant([CallRequested(kind, call_of(calls[key]), calls[key])])
+            call = meant.call
             outcome = next((one.outcome for one in told.get(key, ()) if one.call == call), None)
             if outcome is None:  # of a run that this one went on from
                 outcome = _outcome_of(item.get("output"), step.promised(kind, call.namespace, call.name))

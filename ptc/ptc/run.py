@@ -258,7 +258,10 @@ class Run:
     async def _next_step(self) -> Step:
         """Of a request that was answered before, in another process, nothing is read again."""
         durable, number = self._durable, self._spent.requests + 1
-        return await self._steps.next(None if durable is None else durable.past.selection(number))
+        if durable is None:
+            return await self._steps.next()
+        past = durable.past
+        return await self._steps.next(past.selection(number), searches=past.searches(number))
 
     def _check_limits(self) -> None:
         exceeded = self._spent.exceeded(self._settings.limits) or self._rounds.exceeded()

@@ -154,7 +154,7 @@ def query_tool(deferral: Deferral) -> ClientTool:
             raise ValueError("a search has a `query`, which is a text")
         return deferral.definitions.loaded(_found(deferral, query))
 
-    return client_tool(definition, search, timeout=_PATIENCE)
+    return client_tool(definition, search, timeout=_PATIENCE, effects="read")
 
 
 def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
@@ -188,8 +188,8 @@ def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
     find_definition = _function(FIND, _FIND_DESCRIPTION, _query_schema())
     load_definition = _function(LOAD, _LOAD_DESCRIPTION, _object({"names": names}))
     return (
-        define_tool(find_definition, search_tools, timeout=_PATIENCE),
-        define_tool(load_definition, load),
+        define_tool(find_definition, search_tools, timeout=_PATIENCE, effects="read"),
+        define_tool(load_definition, load, effects="read"),
     )
 
 

@@ -64,19 +64,16 @@ class Steps:
         self.eager = settings.tool_choice.names
         resources.callback(exposure.close)  # a context that somebody kept is outside the run then
 
-    async def next(self, admitted: Mapping[str, JsonObject] | None = None) -> Step:
+    async def next(self, admitted: Mapping[str, JsonObject] | None = None, *, searches: bool = False) -> Step:
         """The snapshot for the next request. The sources are read once for each, and for the last one not.
 
         `admitted`: the request was answered before, in another process, and what is given was kept of the
-        tools of its calls: nothing is read. Raises CatalogError, ConfigurationError, DuplicateTool.
+        tools of its calls: nothing is read, unless `searches` among them have no output yet. Raises
+        CatalogError, ConfigurationError, DuplicateTool.
         """
         offering = self._offering
-        known = self._read or (self._last and offering.current is not None)
         self._admitted = admitted
-        if admitted is not None:
-            offer, self._read = offering.without_reading(admitted), False
-        else:
-            offer, self._read = offering.without_reading() if known else await offering.read(), True
+        offer = await self._offer(admitted, searches)
         loads = self._loaded.pair_has_loaded if self._programs == "local" else 0
         key = (offer.version, tuple(map(id, offering.still_callable)), self._programs, loads)
         if self.current is not None and key == self._key:
@@ -86,6 +83,15 @@ class Steps:
             self.choice.check(self.current)
         self._checked, self._key = True, key
         return self.current
+
+    async def _offer(self, admitted: Mapping[str, JsonObject] | None, searches: bool) -> Offer:
+        offering = self._offering
+        if admitted is not None and not searches:
+            return offering.without_reading(admitted)
+        known = self._read or (self._last and offering.current is not None)
+        offer = offering.without_reading() if known else await offering.read()
+        self._read = True
+        return offer if not admitted else offering.with_admitted(offer, admitted)
 
     def answered(self) -> None:
         """The request has its response: the sources are read again for the next one."""

@@ -11,7 +11,7 @@ import pytest
 import ptc
 from ptc.testing import call, program, run_code, say, search
 from tests.ptc.search_registry import DEFERRED, NEW, OLD, ORDERS, registry
-from tests.ptc.search_support import RAN, found_in, of_type, outputs, peer_of, weather
+from tests.ptc.search_support import RAN, found_in, gadget, of_type, outputs, peer_of, weather
 
 FIND = search("customer record")
 CALL = call("lookup", customer="a", namespace="records")
@@ -71,6 +71,55 @@ async def test_search_records_survive_storage(tmp_path: Path) -> None:
             assert definitions(peer.bodies[-1]) == [["customer"]]
     assert (result.output_text, RAN) == ("done", ["lookup"])
     assert corp.reads == reads + 1, "only the request that is new reads"
+
+
+@pytest.mark.parametrize("programs", [None, "local"])
+async def test_a_search_that_a_process_did_not_survive_is_made_again(tmp_path: Path, programs: Any) -> None:
+    """It changes nothing, so nobody has to be asked what became of it."""
+    index = DyingIndex(ptc.ToolIndex())
+    find = call("search_tools", query="customer") if programs else FIND
+    with registry(OLD):
+        async with peer_of(find, say("done")) as peer:
+            async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+                options: dict[str, Any] = {"store": store, "programs": programs}
+                with pytest.raises(KeyboardInterrupt):
+                    await peer.runner(DEFERRED, search=index, **options).run("go", run_id="r1")
+                result = await peer.runner(DEFERRED, **options).recover("r1")
+            last = peer.bodies[-1]
+            found = outputs(last)[0]["tools"][0]["name"] if programs else definitions(last)
+    assert found == ("records.lookup" if programs else [["customer"]])
+    assert (result.output_text, [one.resolution for one in result.uncertain]) == ("done", ["run_again"])
+
+
+class DyingIndex:
+    """Searches once, and never comes back from it."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def with_changes(self, add: Any = (), remove: Any = ()) -> DyingIndex:
+        return DyingIndex(self.inner.with_changes(add, remove))
+
+    def view(self, keys: Any = None) -> Any:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("history", ["stateless", "previous_response"])
+async def test_a_waiting_call_of_a_tool_without_a_namespace_is_resumed(history: Any) -> None:
+    """On the wire it is called by its name twice; here it is one tool, before and after the pause."""
+    careful = ptc.tool(defer_loading=True, approval="always", name="gadget")(gadget.function)
+    turn = [call("gadget", size=1), call("weather", city="Rome")]
+    async with peer_of(search("gadget"), turn, say("done")) as peer:
+        options: dict[str, Any] = {"approver": ptc.PauseForApproval(), "history": history}
+        runner = peer.runner(careful, weather, **options)
+        paused = await runner.run("go")
+        assert paused.state is not None
+        (request,) = paused.approvals
+        state = ptc.RunState.unseal(paused.state.seal(KEY), KEY)
+        result = await runner.resume(state, decisions={request.call_id: ptc.Approve()})
+    assert (request.name, request.namespace) == ("gadget", None)
+    assert (result.output_text, sorted(RAN)) == ("done", ["gadget", "weather"])
+    assert [one.call.qualified_name for one in result.calls] == ["tool_search_call", "weather", "gadget"]
 
 
 @pytest.mark.parametrize("programs", [None, "hosted", "local"])
