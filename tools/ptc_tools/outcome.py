@@ -116,7 +116,7 @@ class Cancelled:
 Outcome: TypeAlias = Success | Denied | Failure | Cancelled
 
 
-class EndedElsewhere(Exception):  # noqa: N818
+class EndedElsewhere(Exception):
     """Raised by a tool whose call was run somewhere else and has no result: `outcome` is how it ended there."""
 
     def __init__(self, outcome: Denied | Failure) -> None:
