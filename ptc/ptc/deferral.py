@@ -66,7 +66,8 @@ class Deferral:
         if self.finder is None or not self.waiting:
             return []
         if self._view is None:
-            self._view = self.finder.view({_name(key): tool for key, tool in self.waiting.items()})
+            waiting = {_name(key): tool for key, tool in self.waiting.items()}
+            self._view = self.finder.view(waiting, self.definitions.namespaces)
         found = [hit.key.rpartition(".") for hit in self._view.search(query, self.limit)]
         keys: list[Key] = [(namespace or None, name) for namespace, _, name in found]
         return [self.waiting[key] for key in keys]

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, Self
 
+from ptc_tools.catalog import undescribed
 from ptc_tools.contract import Contract
 from ptc_tools.search import Document
 from ptc_tools.tool import AnyTool
@@ -50,15 +51,16 @@ class Finder:
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._counted: dict[str, Contract] = {}
+        self._counted: dict[str, tuple[Contract, str]] = {}
         self._lock = threading.Lock()
 
-    def view(self, tools: Mapping[str, AnyTool]) -> View:
-        """A view of exactly these tools, by qualified name."""
+    def view(self, tools: Mapping[str, AnyTool], namespaces: Mapping[str, str] | None = None) -> View:
+        """A view of exactly these tools, by qualified name. What their namespaces are described by is searched
+        with them."""
         with self._lock:
-            contracts = {key: tool.contract for key, tool in tools.items()}
+            contracts = {key: (tool.contract, _about(tool, namespaces or {})) for key, tool in tools.items()}
             # The same object is the same text; another one may be, and then costs no more than counting it.
-            changed = [key for key, contract in contracts.items() if self._counted.get(key) is not contract]
+            changed = [key for key, told in contracts.items() if not _same(self._counted.get(key), told)]
             gone = [key for key in changed if key in self._counted]
             if len(self._counted) > 2 * len(contracts) + _SPARE:
                 gone += [key for key in self._counted if key not in contracts]
@@ -71,8 +73,17 @@ class Finder:
         return index.view(contracts.keys())
 
 
-def _document(contract: Contract) -> Document:
-    publication = contract.publication
-    if publication is None:
-        return Document.of(contract)
-    return Document.of(contract, title=publication.title or "", terms=tuple(publication.search_terms))
+def _about(tool: AnyTool, namespaces: Mapping[str, str]) -> str:
+    """What the tool's namespace is described by; what a catalog says of one that nobody described says nothing."""
+    namespace = tool.contract.namespace or ""
+    about = namespaces.get(namespace, "")
+    return "" if about == undescribed(namespace) else about
+
+
+def _same(counted: tuple[Contract, str] | None, told: tuple[Contract, str]) -> bool:
+    return counted is not None and counted[0] is told[0] and counted[1] == told[1]
+
+
+def _document(told: tuple[Contract, str]) -> Document:
+    contract, about = told
+    return Document.of(contract, about=about)

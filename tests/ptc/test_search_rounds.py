@@ -120,11 +120,19 @@ async def test_one_search_gives_five_tools_unless_the_runner_says_another_number
 async def test_exactly_the_deferred_tools_of_a_use_wait() -> None:
     """The others are there from the start, in the same namespace, and a search does not give them again."""
     tools = ptc.use(RECORDS).defer("orders", "purge")
-    async with peer_of(search("customer"), say("done")) as peer:
+    async with peer_of(search("open orders"), say("done")) as peer:
         await peer.runner(tools).run("go")
         first, second = peer.bodies
     assert [tool["name"] for tool in first["tools"][0]["tools"]] == ["lookup"]
     assert found_in(of_type(second, "tool_search_output")[0]) == ["records.orders"]
+
+
+async def test_a_tool_is_found_by_what_its_toolset_is_described_by() -> None:
+    """Nothing that `purge` says of itself has to do with customers; its toolset's description does."""
+    async with peer_of(search("customers"), say("done")) as peer:
+        await peer.runner(ptc.use(RECORDS).defer("purge")).run("go")
+        _, second = peer.bodies
+    assert found_in(of_type(second, "tool_search_output")[0]) == ["records.purge"]
 
 
 # --- budgets -----------------------------------------------------------------------------------------------

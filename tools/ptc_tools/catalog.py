@@ -74,7 +74,7 @@ class Catalog:
         return {name: self._described(name) for name in sorted(cast("set[str]", used))}
 
     def _described(self, namespace: str) -> str:
-        return self._descriptions.get(namespace) or f"Tools of {namespace}."
+        return self._descriptions.get(namespace) or undescribed(namespace)
 
     def __iter__(self) -> Iterator[AnyTool]:
         return iter(self._by_name.values())
@@ -121,6 +121,11 @@ class Catalog:
                 )
             wrappers[namespace].append(definition)
         return definitions
+
+
+def undescribed(namespace: str) -> str:
+    """What goes over the wire with a namespace that nobody described."""
+    return f"Tools of {namespace}."
 
 
 def _check_reconciliation(by_name: Mapping[tuple[str | None, str], AnyTool]) -> None:
