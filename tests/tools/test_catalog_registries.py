@@ -230,13 +230,40 @@ async def test_empty_and_partial_results_stay_what_they_are() -> None:
     assert partial.missing == ("/: items after the first 2 of 3",)
 
 
-async def test_a_result_that_breaks_its_published_schema_is_refused_here() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        ptc.CallResult("success", {"not": "a text"}),
+        ptc.CallResult("success", float("nan")),
+        ptc.CallResult("success", "x" * 5_000_000),
+        ptc.CallResult("admitted"),
+        ptc.CallResult("partial", {"value": 1}),
+        None,
+        "record 1",
+    ],
+)
+async def test_a_result_that_breaks_its_published_schema_is_refused_here(given: object) -> None:
     """A registry's answer is held to what was published, as every result is."""
 
     class Liar(Client):
         async def call_resolved(self, call):  # type: ignore[no-untyped-def]
-            return ptc.CallResult("success", {"not": "a text"})
+            return given
 
     step = await ptc.Sources([COMPANY], registries=table(company=Liar(published(records())))).read()
     outcome = await ptc.Invoker(step.catalog).invoke(call_of("lookup", {"key": "1"}), RUN)
     assert getattr(outcome, "code", None) == "invalid_result"
+
+
+async def test_a_providers_words_reach_the_model_short_and_without_what_the_host_knows() -> None:
+    """No terminal control, no label of the run, no flood."""
+
+    class Loud(Client):
+        async def call_resolved(self, call):  # type: ignore[no-untyped-def]
+            return ptc.CallResult("failure", code="tool_error", message="of the run \x1b[31m" + "a" * 10_000)
+
+    step = await ptc.Sources([COMPANY], registries=table(company=Loud(published(records())))).read()
+    outcome = await ptc.Invoker(step.catalog).invoke(call_of("lookup", {"key": "1"}), RUN)
+    message = getattr(outcome, "message", "")
+    assert len(message) <= 400
+    assert "\x1b" not in message
+    assert "of the run" not in message

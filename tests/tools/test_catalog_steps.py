@@ -320,6 +320,16 @@ def declared(**changes: object) -> JsonObject:
     return {**records().export(version="1").declarations[0], **changes}  # type: ignore[dict-item]
 
 
+HOSTS_OWN: JsonObject = {
+    "type": "object",
+    "properties": {"ptc_context__": {"type": "string"}},
+    "required": ["ptc_context__"],
+    "additionalProperties": False,
+}
+CHANGES: JsonObject = {"effects": "write", "commitment": "changes"}
+READ_OF_ITSELF: JsonObject = {"tool": "records.change", "arguments": {}}
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -334,6 +344,9 @@ def declared(**changes: object) -> JsonObject:
         answer(tools=[declared(namespace=None)]),
         answer(tools=[declared(defer_loading=True)]),
         answer(tools=[declared(surprise=1)]),
+        answer(tools=[declared(timeout=1e300)]),
+        answer(tools=[declared(parameters=HOSTS_OWN, accepted=HOSTS_OWN)]),
+        answer(tools=[declared(), declared(name="change", reconciliation=READ_OF_ITSELF, **CHANGES)]),
         answer(tools=[declared(name="web_search", namespace="web")]),
         "records",
     ],

@@ -28,6 +28,8 @@ from ptc_tools.tool import AnyTool
 from ptc_tools.toolset import Toolset, with_contract
 
 MAX_TOOLS: Final = 50_000
+MAX_TIMEOUT: Final = 24 * 3600.0
+"""Seconds that a published tool may ask its consumers to wait: what another party says holds no run for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ def read_declaration(toolset: str, declaration: object, *, from_mcp: bool = Fals
     contract = Contract.from_json(given) if from_mcp else compile_declaration(given).contract
     if contract.namespace != toolset:
         raise InvalidPublication(f"toolset {toolset!r}: {contract.qualified_name!r} is of another namespace")
+    if contract.timeout is not None and contract.timeout > MAX_TIMEOUT:
+        raise InvalidPublication(f"toolset {toolset!r}: {name!r} asks to wait for more than a day")
     if contract.defer_loading:
         raise InvalidPublication(f"toolset {toolset!r}: {name!r} defers itself; deferral is the consumer's")
     return contract

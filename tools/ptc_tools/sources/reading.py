@@ -20,7 +20,6 @@ from ptc_tools.contract import Contract
 from ptc_tools.errors import (
     CatalogError,
     DuplicateIdentity,
-    DuplicateTool,
     InvalidSource,
     RegistrationError,
     SourceUnreadable,
@@ -78,8 +77,10 @@ class Sources:
         self._snapshots: OrderedDict[tuple[object, ...], StepCatalog] = OrderedDict()
         try:
             StepCatalog(self._all_fixed(), self._described)
-        except DuplicateIdentity as error:
-            raise DuplicateTool(str(error.__cause__)) from None
+        except CatalogError as error:
+            # What is wrong with what is listed here is the host's mistake, and found before any run.
+            cause = error.__cause__
+            raise (cause if isinstance(cause, RegistrationError) else error) from None
 
     @property
     def static(self) -> bool:

@@ -49,18 +49,20 @@ def offered_tools(
     if resolved.tools is None:
         raise SourceUnreadable(f"{where}: the registry left its tools out, and nobody here knows them")
     declarations: Sequence[JsonObject] = resolved.tools
+    offered = []
     try:
         from_mcp = getattr(client, "lists_mcp", False) is True
         contracts = read_declarations(resolved.name, declarations, from_mcp=from_mcp)
+        for contract, declaration in zip(contracts, declarations, strict=True):
+            origin = Origin(registry, resolved.name, resolved.version, declaration)
+            tool = bound_tool(contract, origin, resolved.token, client, registries)
+            offered.append(
+                Offered(
+                    tool, deferred=deferred, token=resolved.token, pages=pages_by(contract), origin=origin
+                )
+            )
     except ValueError as error:
         raise SourceUnreadable(f"{where} cannot be used: {error}") from error
-    offered = []
-    for contract, declaration in zip(contracts, declarations, strict=True):
-        origin = Origin(registry, resolved.name, resolved.version, declaration)
-        tool = bound_tool(contract, origin, resolved.token, client, registries)
-        offered.append(
-            Offered(tool, deferred=deferred, token=resolved.token, pages=pages_by(contract), origin=origin)
-        )
     return tuple(offered)
 
 
@@ -121,6 +123,8 @@ class _Bound:
         )
         await self._record(call, context)
         result = await self._patiently(call, context)
+        if not isinstance(result, CallResult):  # a client is another's code
+            raise EndedElsewhere(Failure("invalid_result", "the registry's answer to the call is no result"))
         if result.status == "admitted":
             return await self._as_agent(arguments, context)
         await self._deliver(result, call)

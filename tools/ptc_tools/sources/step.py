@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ptc_tools.admission import Admission, Origin
 from ptc_tools.call import Call
 from ptc_tools.catalog import Catalog
-from ptc_tools.errors import DuplicateIdentity, DuplicateTool
+from ptc_tools.errors import DuplicateIdentity, DuplicateTool, RegistrationError, SourceUnreadable
 from ptc_tools.tool import AnyTool
 
 
@@ -69,6 +69,8 @@ class StepCatalog:
             self.catalog = Catalog((entry.tool for entry in entries), namespaces=namespaces)
         except DuplicateTool as error:
             raise DuplicateIdentity(f"the catalog of a step: {error.message}") from error
+        except RegistrationError as error:
+            raise SourceUnreadable(f"the catalog of a step cannot be used: {error.message}") from error
         self._offered = {entry.key: entry for entry in entries}
         self.deferred = frozenset(entry.tool.contract.qualified_name for entry in entries if entry.deferred)
         self._fingerprint: str | None = None
