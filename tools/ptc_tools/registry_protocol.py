@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.strict_json import canonical
@@ -17,6 +17,10 @@ from ptc_tools.strict_json import canonical
 if TYPE_CHECKING:
     from ptc_tools.context import ToolContext
     from ptc_tools.contract import Contract
+
+
+MAX_ID: Final = 1_024
+MAX_ATTEMPT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,11 @@ class ResolvedCall:
         for name, kind in shape.items():
             if not isinstance(data[name], kind) or isinstance(data[name], bool):
                 raise ValueError(f"a call's {name} is of another type")
-        if data["caller"] not in get_args(CallerKind) or data["attempt"] < 1:
+        if data["caller"] not in get_args(CallerKind) or not 1 <= data["attempt"] <= MAX_ATTEMPT:
             raise ValueError("a call's caller or attempt is none")
+        for name in ("run_id", "call_id", "toolset", "tool", "token"):
+            if not 1 <= len(data[name]) <= MAX_ID:
+                raise ValueError(f"a call's {name} is a text of 1 to {MAX_ID} characters")
         if not all(isinstance(value, str) for value in data["labels"].values()):
             raise ValueError("a call's labels are texts")
         return cls(**data)
