@@ -79,14 +79,18 @@ class LoadedTools:
         return None
 
     def by_pair(self, deferral: Deferral) -> frozenset[Key]:
-        """The tools that `load` has loaded and that are still as they were."""
+        """The tools that `load`, or a search over the wire before, has loaded and that are still as they were."""
         self._catch_up()
         named = {".".join(filter(None, key)): key for key in deferral.waiting} if self._by_pair else {}
-        return frozenset(
+        loaded = {
             key
             for name, record in self._by_pair.items()
             if (key := named.get(name)) is not None and still_loaded(record, deferral.waiting[key])
-        )
+        }
+        for key, loadings in self._loadings.items():
+            if key in deferral.waiting and any(one.is_todays(deferral.definition(key)) for one in loadings):
+                loaded.add(key)
+        return frozenset(loaded)
 
     @property
     def pair_has_loaded(self) -> int:

@@ -141,6 +141,16 @@ async def test_what_was_loaded_survives_compaction_and_the_next_run() -> None:
     assert (second.output_text, RAN) == ("done", ["lookup", "lookup"])
 
 
+async def test_what_was_found_over_the_wire_is_loaded_here_as_well() -> None:
+    """A conversation may begin with programs of the service and go on with ours."""
+    async with peer_of(
+        search("customer record"), say("found"), CODE, lambda r: say(r.program_result)
+    ) as peer:
+        first = await peer.runner(programs="hosted").run("go")
+        second = await peer.runner(programs="local").run(first.to_input("again"))
+    assert (second.output_text, RAN) == ("record of p", ["lookup"])
+
+
 async def test_a_tool_that_changed_has_to_be_loaded_again() -> None:
     """A program that was written for the old signature does not get the new tool under it."""
     with registry(OLD) as corp:
