@@ -36,6 +36,8 @@ class Question:
 
     text: str
     answers: frozenset[str]
+    request: bool = False
+    """Whether it is one of our own requests."""
 
     @property
     def service(self) -> str:
@@ -154,4 +156,4 @@ def _requests(known: set[str]) -> Iterator[Question]:
         keys, _, text = line.partition("\t")
         if unknown := set(keys.split()) - known:
             raise ValueError(f"{REQUESTS.name}:{number}: no such operation: {', '.join(sorted(unknown))}")
-        yield Question(text.strip(), frozenset(keys.split()))
+        yield Question(text.strip(), frozenset(keys.split()), request=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.search_catalog import Question
@@ -35,15 +35,21 @@ class Quality:
         return f"{self.recall(1):.3f}/{self.recall(10):.3f}/{self.ndcg:.3f}"
 
 
-def measure(search: Callable[[str], Sequence[str]], asked: Sequence[Question]) -> Quality:
-    """Asks them all. Raises ValueError for an empty set: a recall of nothing is no figure."""
-    if not asked:
-        raise ValueError("no questions")
-    ranks = []
+def ranked(search: Callable[[str], Sequence[str]], asked: Iterable[Question]) -> dict[Question, int]:
+    """The rank of the answer for each question; 10 for one that was not among the first ten."""
+    ranks = {}
     for question in asked:
         found = search(question.text)[:MISSED]
-        ranks.append(next((rank for rank, key in enumerate(found) if key in question.answers), MISSED))
-    return Quality(tuple(ranks))
+        ranks[question] = next((rank for rank, key in enumerate(found) if key in question.answers), MISSED)
+    return ranks
+
+
+def quality(ranks: Mapping[Question, int], asked: Iterable[Question]) -> Quality:
+    """Of those questions that were asked. Raises ValueError if none was: a recall of nothing is no figure."""
+    of = tuple(ranks[question] for question in asked if question in ranks)
+    if not of:
+        raise ValueError("none of these questions was asked")
+    return Quality(of)
 
 
 def lower_bound(ours: Quality, theirs: Quality, k: int) -> float:

@@ -7,6 +7,7 @@ import importlib.util
 import random
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ def test_a_damaged_vector_is_made_anew(tmp_path: Path) -> None:
     vectors = Vectors(path)
     expected = HybridIndex(shop(), encoder=Small(), vectors=vectors).view().search("orders")
     vectors.close()
-    with sqlite3.connect(path) as store:
+    with closing(sqlite3.connect(path, isolation_level=None)) as store:
         store.execute("UPDATE vectors SET steps = x'00'")
     encoder = Small()
     assert HybridIndex(shop(), encoder=encoder, vectors=Vectors(path)).view().search("orders") == expected

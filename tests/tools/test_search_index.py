@@ -65,6 +65,7 @@ def results(view: SearchView) -> list[tuple[Hit, ...]]:
     return [view.search(query, limit) for query in QUERIES for limit in (1, 3, 50)]
 
 
+@settings(deadline=None)
 @given(catalogs, st.sets(names))
 def test_a_view_scores_exactly_as_an_index_of_its_tools_alone(
     catalog: list[Document], keys: set[str]
@@ -76,6 +77,7 @@ def test_a_view_scores_exactly_as_an_index_of_its_tools_alone(
     assert len(view) == len(alone)
 
 
+@settings(deadline=None)
 @given(catalogs, st.randoms(use_true_random=False))
 def test_the_order_in_which_tools_came_changes_nothing(
     catalog: list[Document], source: random.Random
@@ -86,6 +88,7 @@ def test_the_order_in_which_tools_came_changes_nothing(
     assert ToolIndex(catalog).fingerprint == ToolIndex(shuffled).fingerprint
 
 
+@settings(deadline=None)
 @given(catalogs)
 def test_the_best_few_are_the_head_of_all(catalog: list[Document]) -> None:
     """What is skipped because it cannot be among the best must not have been among them, ties by name."""

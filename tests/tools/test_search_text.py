@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptc_tools.search import Document, ToolIndex, Weights
@@ -128,6 +128,7 @@ def test_a_name_in_full_finds_its_tool_first() -> None:
         assert view.search(f"search {space}")[0].key == f"{space}.search"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_counted_and_asked(text: str) -> None:
     """Descriptions come from strangers and questions from models."""
@@ -137,6 +138,7 @@ def test_any_text_can_be_counted_and_asked(text: str) -> None:
     assert all(hit.score > 0 for hit in view.search(text))
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abcdefgABC_-. ", min_size=1, max_size=40))
 def test_what_a_description_says_can_be_found_by_saying_it(text: str) -> None:
     """Documents and questions are read by one rule."""

@@ -44,7 +44,8 @@ class Vectors:
                 timeout=30,
                 isolation_level=None,
             )
-            weakref.finalize(self, self._store.close)  # an index that is dropped leaves no connection open
+            # Indexes share it and nobody owns it, so it closes with the last of them.
+            weakref.finalize(self, self._store.close)
             self._store.execute("PRAGMA journal_mode = WAL")
             self._store.execute("PRAGMA synchronous = OFF")
             self._store.execute(
