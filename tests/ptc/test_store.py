@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -114,3 +115,52 @@ async def test_a_step_of_a_forged_lease_is_refused(tmp_path: Path) -> None:
         lease = await store.create("r1", [], {})
         with pytest.raises(ptc.LeaseLost):
             await store.append(Lease("r1", lease.epoch, "another"), [Step(1, "x", {})])
+
+
+async def test_an_event_loop_goes_on_while_another_process_writes(tmp_path: Path) -> None:
+    """A lone run commits by its own hands, but it never waits for somebody else's lock with them."""
+    path = tmp_path / "runs.db"
+    async with ptc.SQLiteRunStore(path) as store:
+        lease = await store.create("r1", [], {})
+        await store.append(lease, [Step(1, "noted", {})])
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(store.append(lease, [Step(2, "noted", {})]))
+        for _ in range(100):  # turns of the loop: they come, and the step does not
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        other.execute("ROLLBACK")
+        other.close()
+        await waiting
+        await store.append(lease, [Step(3, "noted", {})])
+    async with ptc.SQLiteRunStore(path) as store:
+        assert [step.n for step in (await store.acquire("r1")).steps] == [1, 2, 3]
+
+
+async def test_the_log_of_writes_is_written_over_in_a_long_run(tmp_path: Path) -> None:
+    """A run of thousands of steps leaves no file that grows with each, and none of them is lost or out of order."""
+    path = tmp_path / "runs.db"
+    async with ptc.SQLiteRunStore(path) as store:
+        lease = await store.create("r1", [], {})
+        for number in range(1_200):
+            await store.append(lease, [Step(number, "noted", {"text": "x" * 500})])
+        assert os.path.getsize(f"{path}-wal") < 3 << 20  # noqa: ASYNC240  a few microseconds
+    async with ptc.SQLiteRunStore(path) as store:
+        assert [step.n for step in (await store.acquire("r1")).steps] == list(range(1_200))
+
+
+async def test_steps_of_many_runs_and_a_lone_one_keep_their_order(tmp_path: Path) -> None:
+    """Whether the thread or the run itself commits, a step never overtakes the one before it."""
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+        leases = [await store.create(f"r{index}", [], {}) for index in range(4)]
+
+        async def write(lease: Lease, count: int) -> None:
+            for number in range(0, count, 2):
+                both = [store.append(lease, [Step(number + k, "noted", {})]) for k in range(2)]
+                await asyncio.gather(*both)
+            await store.append(lease, [], status="completed")
+
+        await asyncio.gather(*(write(lease, 20 * (index + 1)) for index, lease in enumerate(leases)))
+        for index in range(4):
+            steps = (await store.acquire(f"r{index}")).steps
+            assert [step.n for step in steps] == list(range(20 * (index + 1)))

@@ -1,33 +1,46 @@
 """Group commit: one thread, one connection, one transaction for all who wait while the disk is busy.
 
 It is given functions that read and write; it decides nothing about what they write. A function that raises
-takes back its own changes alone. Nobody is told before the transaction is durable.
+takes back its own changes alone. Nobody is told before the transaction is durable. Whoever is alone, on a disk
+that has been quick, is spared the two ways between threads and commits with its own hands.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ptc.store.errors import StoreError, StoreUnavailable
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
+_QUICK: Final = 0.001
+"""Seconds: a commit that takes longer is none that an event loop should wait for."""
+_DISTRUST: Final = 1.0
+"""Seconds for which the thread does all commits after one that was not quick."""
+_BUSY_MS: Final = 10_000
+_COMMITS_A_CHECKPOINT: Final = 250
+"""Each changes a page or two. Checkpoints are the thread's: they take some milliseconds."""
+
 
 class _Job:
-    __slots__ = ("error", "future", "loop", "one_statement", "result", "work")
+    __slots__ = ("again", "error", "future", "one_statement", "result", "work")
 
-    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop, *, one_statement: bool) -> None:
+    future: asyncio.Future[Any]
+
+    def __init__(self, work: Work, *, one_statement: bool) -> None:
         self.work = work
         self.one_statement = one_statement
-        self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
         self.result: Any = None
         self.error: StoreError | None = None
+        self.again = False
+        """Nothing was done, since another process was writing just then."""
 
     def settle(self) -> None:
         if self.future.done():
@@ -48,17 +61,29 @@ class Commits:
         self._wake = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
+        self._writing = threading.Lock()
+        self._busy = False
+        self._distrust_until = 0.0
+        self._commits = 0
+        self._patient = True
 
-    async def do(self, work: Callable[[sqlite3.Connection], T], *, one_statement: bool = False) -> T:
+    async def do(
+        self, work: Callable[[sqlite3.Connection], T], *, one_statement: bool = False, alone: bool = False
+    ) -> T:
         """What `work` returns, once it is durable. Raises what it raised, and StoreUnavailable.
 
         `one_statement`: it writes with one statement at most, which is a transaction of its own where nobody
-        else waits; it must not write where it raises.
+        else waits; it must not write where it raises. `alone`: nobody else is expected to write now.
         """
-        job = _Job(work, asyncio.get_running_loop(), one_statement=one_statement)
+        job = _Job(work, one_statement=one_statement)
+        if alone and self._did_here(job):
+            if job.error is not None:
+                raise job.error
+            done: T = job.result
+            return done
+        job.future = asyncio.get_running_loop().create_future()
         with self._wake:
-            if self._closing:
-                raise StoreUnavailable("the run store is closed")
+            self._check_open()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="ptc-store", daemon=True)
                 self._thread.start()
@@ -66,6 +91,36 @@ class Commits:
             self._wake.notify()
         result: T = await job.future
         return result
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise StoreUnavailable("the run store is closed")
+
+    def _did_here(self, job: _Job) -> bool:
+        """Commits without the thread, unless that is busy, the disk was slow, or a checkpoint is due."""
+        if self._queue or self._busy:  # in this order: a step must not overtake one that the thread has taken
+            return False
+        if self._db is None or self._commits >= _COMMITS_A_CHECKPOINT:
+            return False
+        began = time.monotonic()
+        if began < self._distrust_until or not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self._check_open()
+            self._wait_for_others(False)
+            self._commit([job])
+        finally:
+            self._writing.release()
+        took = time.monotonic() - began
+        if took > _QUICK:
+            self._distrust_until = began + took + _DISTRUST
+        return not job.again
+
+    def _wait_for_others(self, patient: bool) -> None:
+        """Whether another process's commit is waited for: by the thread only, not by an event loop."""
+        if patient is not self._patient and self._db is not None:
+            self._patient = patient
+            self._db.execute(f"PRAGMA busy_timeout={_BUSY_MS if patient else 0}")
 
     def close(self) -> None:
         """Finishes what is queued. Idempotent."""
@@ -81,17 +136,33 @@ class Commits:
             with self._wake:
                 while not self._queue and not self._closing:
                     self._wake.wait()
+                self._busy = True
                 jobs, self._queue = self._queue, []
-            if not jobs:
-                if self._db is not None:
-                    self._db.close()
-                return
-            self._commit(jobs)
-            _tell(jobs)
+            with self._writing:
+                if not jobs:
+                    if self._db is not None:
+                        self._db.close()
+                    return
+                self._wait_for_others(True)
+                self._commit(jobs)
+                _tell(jobs)
+                self._busy = False
+                if self._commits >= _COMMITS_A_CHECKPOINT:
+                    self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Writes the WAL's pages into the database, so that it is written over from its start."""
+        self._commits = 0
+        with contextlib.suppress(sqlite3.Error):  # the next one does it; what is committed is durable without
+            if self._db is not None:
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _commit(self, jobs: list[_Job]) -> None:
+        self._commits += 1
         try:
-            db = self._db = self._db or self._connect()
+            if self._db is None:
+                self._db, self._patient = self._connect(), True
+            db = self._db
             if len(jobs) == 1 and jobs[0].one_statement:
                 _do(db, jobs[0])
                 return
@@ -101,6 +172,11 @@ class Commits:
             db.execute("COMMIT")
         except StoreError as error:
             self._fail(jobs, error)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and not self._patient:
+                jobs[0].again = True
+            else:
+                self._fail(jobs, StoreUnavailable(f"the run store cannot write: {error}"))
         except Exception as error:  # noqa: BLE001 - the thread outlives any fault: those who wait are told
             self._fail(jobs, StoreUnavailable(f"the run store cannot write: {error}"))
 
@@ -139,7 +215,7 @@ def _try(db: sqlite3.Connection, job: _Job, *, alone: bool) -> None:
 def _tell(jobs: list[_Job]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
     for job in jobs:
-        by_loop.setdefault(job.loop, []).append(job)
+        by_loop.setdefault(job.future.get_loop(), []).append(job)
     for loop, settled in by_loop.items():
         try:
             loop.call_soon_threadsafe(_settle, settled)

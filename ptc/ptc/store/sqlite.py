@@ -52,9 +52,9 @@ _SAY_VERSION: Final = "INSERT INTO run_store SELECT 1 WHERE NOT EXISTS (SELECT 1
 _INSERT: Final = "INSERT INTO steps VALUES (?,?,?,?,?)"
 _END: Final = "UPDATE runs SET status = ?, holder = NULL, updated = ? WHERE run = ? AND epoch = ?"
 
-_CHECKPOINT_PAGES: Final = 512
-"""How far the WAL grows (2 MiB). Once it has come to that it is written over, and a sync of what has its place
-on the disk already takes two thirds of one that makes a file longer."""
+_CHECKPOINT_PAGES: Final = 1024
+"""How far the WAL grows at most (4 MiB); mostly `Commits` writes it back after half of that. From then on it is
+written over, and a sync of what has its place on the disk already takes two thirds of one that makes a file longer."""
 
 _IN_ONE: Final = 64
 """Steps that are added by one statement, which is a transaction of its own."""
@@ -151,7 +151,7 @@ class SQLiteRunStore:
                 if db.execute(statement, values).rowcount != len(steps):
                     raise _lost(lease)
 
-            await self._commits.do(append, one_statement=True)
+            await self._commits.do(append, one_statement=True, alone=len(self._held) == 1)
             return
         rows = _rows(lease.run_id, steps)
 
@@ -162,6 +162,8 @@ class SQLiteRunStore:
                 db.execute(_END, (status, _now(), lease.run_id, lease.epoch))
 
         await self._commits.do(work)
+        if status is not None:
+            self._held.pop(lease.run_id, None)
 
     async def append_with(
         self,
