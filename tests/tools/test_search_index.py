@@ -263,3 +263,18 @@ def test_weights_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None
     """A weight is a figure that somebody typed: it is checked where it is given."""
     with pytest.raises(RegistrationError, match="search weights"):
         Weights(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_was_forgotten_is_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views and scores are kept within bounds, and a policy for each of a hundred users must not change a result."""
+    monkeypatch.setattr("ptc_tools.search.index.SCORES_KEPT", 500)
+    monkeypatch.setattr("ptc_tools.search.index.VIEWS_KEPT", 3)
+    catalog = [
+        Document(key=f"t{n}", name=f"{WORDS[n % 10]}_{n}", description=WORDS[n % 7]) for n in range(40)
+    ]
+    index = ToolIndex(catalog)
+    parts = [{f"t{n}" for n in range(40) if n % 9 != part} for part in range(9)]
+    expected = [results(ToolIndex([each for each in catalog if each.key in part]).view()) for part in parts]
+    for _ in range(2):
+        assert [results(index.view(part)) for part in parts] == expected
+    assert results(index.view()) == results(ToolIndex(catalog).view())
