@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ptc_tools import ToolError
+
 SCHEMA = """
 CREATE TABLE customers (
     tenant TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, email TEXT NOT NULL, phone TEXT,
@@ -24,7 +26,7 @@ CREATE TABLE operations (
 """
 
 
-class NotFound(LookupError):
+class NotFound(ToolError):
     """There is no such record for this tenant."""
 
 
@@ -79,14 +81,14 @@ class Store:
     def set_status(self, tenant: str, operation: str, customer: str, status: str) -> int:
         """Set a status, once for each operation id; the version afterwards.
 
-        Raises NotFound, and ValueError for an operation id that belongs to another change.
+        Raises NotFound, and ToolError for an operation id that belongs to another change.
         """
         with self._connection() as connection:
             seen = connection.execute(
                 "SELECT customer, status FROM operations WHERE tenant = ? AND id = ?", (tenant, operation)
             ).fetchone()
             if seen is not None and tuple(seen) != (customer, status):
-                raise ValueError(f"{operation} was used for another change; take a new operation id")
+                raise ToolError(f"{operation} was used for another change; take a new operation id")
             if seen is None:
                 changed = connection.execute(
                     "UPDATE customers SET status = ?, version = version + 1 WHERE tenant = ? AND id = ?",

@@ -77,7 +77,7 @@ class Summary(BaseModel):
 
 def tenant_of(context: ptc.ToolContext) -> str:
     if context.tenant is None:
-        raise PermissionError("this run acts for no tenant")
+        raise ptc.ToolError("this run acts for no tenant")
     return context.tenant
 
 

@@ -186,7 +186,8 @@ class TestSensitive:
     async def test_an_error_does_not_repeat_them(self) -> None:
         """A tool's own message often quotes what it was given."""
         outcome = await invoke(store, {**ARGUMENTS, "note": "fail"})
-        assert "[redacted]" in outcome.message  # type: ignore[union-attr]
+        assert "ValueError (details are withheld" in outcome.message  # type: ignore[union-attr]
+        assert outcome.details is None  # type: ignore[union-attr]
         assert not [text for text in HIDDEN if text in outcome.message]  # type: ignore[union-attr]
 
 

@@ -1,7 +1,7 @@
 """What a cut result says to go on with is where it really stopped; what a mutation declares is really there."""
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
@@ -13,15 +13,19 @@ from ptc_tools import (
     Empty,
     EmptyResult,
     Failure,
+    Invocation,
+    Next,
+    Outcome,
     Partial,
     PartialResult,
     Reconciliation,
     RegistrationError,
+    Success,
     define_tool,
     tool,
 )
 from ptc_tools.strict_json import dumps
-from tests.tools.tool_support import invoke
+from tests.tools.tool_support import MemoryRecorder, invoke
 
 
 @tool(bounds=Bounds(items=3, text=20, offset="skip"))
@@ -40,6 +44,69 @@ async def test_a_cut_list_goes_on_where_it_stopped(arguments: object, then: int)
     outcome = await invoke(look, arguments)
     assert isinstance(outcome, Partial)
     assert outcome.continuation == {"skip": then}
+
+
+OWNERS = ["ada", "bob", "ada", "bob", "bob", "ada", "bob", "ada", "ada", "bob"]
+
+
+async def owned(owner: str = "", tags: list[str] | None = None, skip: int = 0) -> list[str]:
+    """List the orders of an owner."""
+    rows = [f"{index}:{name}" for index, name in enumerate(OWNERS) if not owner or name == owner]
+    return [row + "".join(tags or ()) for row in rows][skip:]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize(
+    "arguments", [{"owner": "ada"}, {"owner": "ada", "tags": ["!"]}, {}, {"owner": "bob", "skip": 1}]
+)
+async def test_what_goes_on_is_the_same_call_further_on(arguments: dict[str, object], raw: bool) -> None:
+    """Without its filter a call would give other rows, and nobody would see that it did."""
+    bounds = Bounds(items=2, offset="skip")
+    entry = (
+        define_tool(
+            {"name": "owned", "parameters": tool(owned).contract.checked_parameters}, owned, bounds=bounds
+        )  # type: ignore[dict-item]
+        if raw
+        else tool(owned, bounds=bounds)
+    )
+    seen: list[object] = []
+    given: object = dumps(arguments)  # type: ignore[arg-type]
+    while isinstance(outcome := await invoke(entry, given), Partial):
+        assert outcome.continuation is not None
+        assert outcome.continuation == {**arguments, "skip": outcome.continuation["skip"]}
+        seen += outcome.value["value"]  # type: ignore[index, call-overload, arg-type]
+        given = outcome.continuation
+    assert isinstance(outcome, Success)
+    assert [*seen, *outcome.value] == await owned(**arguments)  # type: ignore[misc, arg-type]
+
+
+async def test_what_goes_on_are_the_callers_own_arguments() -> None:
+    """A middleware changes them again when they come back, and may know what no caller does."""
+
+    async def scoped(invocation: Invocation, next: Next) -> Outcome:
+        return await next(invocation.with_arguments({**invocation.arguments, "owner": "bob"}))
+
+    entry = tool(owned, bounds=Bounds(items=2, offset="skip"))
+    outcome = await invoke(entry, {"owner": "ada"}, middleware=[scoped])
+    assert isinstance(outcome, Partial)
+    assert outcome.continuation == {"owner": "ada", "skip": 2}
+
+
+async def test_a_raw_tools_record_shows_no_sensitive_argument_to_go_on_with() -> None:
+    """The record of a cut result is kept longer than the call."""
+    definition: dict[str, Any] = {
+        "name": "raw",
+        "parameters": {
+            "type": "object",
+            "properties": {"pin": {"type": "string", "x-sensitive": True}, "skip": {"type": "integer"}},
+        },
+    }
+    raw = define_tool(definition, lambda pin, skip=0: [1, 2, 3], bounds=Bounds(items=1, offset="skip"))
+    recorder = MemoryRecorder()
+    outcome = await invoke(raw, {"pin": "pin-canary"}, recorder=recorder, redacting=True)
+    assert isinstance(outcome, Partial)
+    assert outcome.continuation == {"pin": "pin-canary", "skip": 1}
+    assert "canary" not in str(recorder.records)
 
 
 async def test_nothing_stays_nothing_when_its_reason_is_cut() -> None:

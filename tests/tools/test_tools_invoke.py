@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from ptc_tools import (
     RunContext,
     Success,
     ToolContext,
+    Uncertain,
     define_tool,
     tool,
 )
@@ -253,24 +255,29 @@ class TestRecord:
         assert isinstance(outcome, Denied)
         assert outcome.code == "audit_unavailable"
 
-    async def test_a_cancelled_call_closes_its_record_before_it_raises(self) -> None:
-        """A run that is given up leaves no open record."""
+    @pytest.mark.parametrize(
+        ("effects", "ending"), [("read", Cancelled), ("write", Uncertain), (None, Uncertain)]
+    )
+    async def test_a_cancelled_call_closes_its_record_before_it_raises(
+        self, effects: Any, ending: type[Outcome]
+    ) -> None:
+        """A run that is given up leaves no open record, and none that calls a change undone."""
         entered = asyncio.Event()
 
-        @tool
+        @tool(effects=effects)
         async def wait_for_ever(n: int) -> int:
             entered.set()
             await asyncio.Event().wait()
             return n
 
         recorder = MemoryRecorder()
-        task = asyncio.create_task(invoke(wait_for_ever, {"n": 1}, recorder=recorder))  # type: ignore[arg-type]
+        task = asyncio.create_task(invoke(wait_for_ever, {"n": 1}, recorder=recorder))
         await entered.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert recorder.kinds == ["started", "finished"]
-        assert isinstance(recorder.last, Cancelled)
+        assert isinstance(recorder.last, ending)
 
     async def test_cancelling_while_the_record_is_written_still_closes_it(self) -> None:
         """A cancellation between 'started was written' and 'we know it' must not lose the call."""

@@ -205,3 +205,176 @@ async def test_an_idempotent_tool_of_undeclared_effects_is_run_again() -> None:
 
     await invoke(undeclared, {"a": 1}, middleware=[Retry(3, delay=0)])
     assert ran == [1, 1, 1]
+
+
+async def shielded(invocation: Invocation, next: Next) -> Outcome:
+    """A deadline of its own that leaves the first attempt running."""
+    first = asyncio.ensure_future(next(invocation))
+    await turns()
+    second = await next(invocation)
+    await first
+    return second
+
+
+async def at_once(invocation: Invocation, next: Next) -> Outcome:
+    return (await asyncio.gather(next(invocation), next(invocation)))[0]
+
+
+async def hedged(invocation: Invocation, next: Next) -> Outcome:
+    tries = [asyncio.ensure_future(next(invocation)) for _ in range(3)]
+    done, waiting = await asyncio.wait(tries, return_when=asyncio.FIRST_COMPLETED)
+    if waiting:
+        await asyncio.wait(waiting)
+    return done.pop().result()
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+class SlowPolicy:
+    async def authorize(self, *_: object) -> None:
+        await turns()
+        await turns()
+
+
+class SlowApprover:
+    async def approve(self, *_: object) -> None:
+        await turns()
+        await turns()
+
+
+class SlowRecorder(MemoryRecorder):
+    async def started(self, *given: object) -> object:
+        await turns()
+        await turns()
+        return await super().started(*given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("layer", [shielded, at_once, hedged])
+@pytest.mark.parametrize(
+    "slow",
+    [{}, {"policy": SlowPolicy()}, {"approver": SlowApprover()}, {"recorder": SlowRecorder()}],
+    ids=["nothing", "policy", "approver", "recorder"],
+)
+async def test_two_attempts_at_one_time_make_a_change_once(layer, slow) -> None:  # type: ignore[no-untyped-def]
+    """The second must see the first, also while the first waits to be let in."""
+    ran: list[int] = []
+
+    @tool(effects="write", commitment="moves money", approval="always" if "approver" in slow else "never")
+    async def pay(cents: int) -> str:
+        """Move money."""
+        ran.append(cents)
+        await turns()
+        return "moved"
+
+    outcome = await invoke(pay, {"cents": 5}, middleware=[layer], **slow)
+    assert ran == [5]
+    assert isinstance(outcome, Uncertain) or outcome == Success("moved")
+
+
+async def test_an_attempt_that_is_refused_leaves_room_for_another() -> None:
+    """Nothing ran, so a layer may ask again."""
+    write, ran = writing()
+
+    class Once:
+        asked = 0
+
+        async def authorize(self, *_: object) -> Denied | None:
+            self.asked += 1
+            return Denied("not_authorized", "not yet") if self.asked == 1 else None
+
+    async def twice(invocation: Invocation, next: Next) -> Outcome:
+        await next(invocation)
+        return await next(invocation)
+
+    outcome = await invoke(write, {"status": "open"}, middleware=[twice], policy=Once())
+    assert outcome == Success("open")
+    assert ran == ["open"]
+
+
+async def test_no_attempt_begins_once_the_call_is_answered() -> None:
+    """Whoever was given the answer would not hear of what the attempt did."""
+    write, ran = writing()
+    later: list[asyncio.Future[Outcome]] = []
+
+    async def answers(invocation: Invocation, next: Next) -> Outcome:
+        async def afterwards() -> Outcome:
+            await turns()
+            return await next(invocation)
+
+        later.append(asyncio.ensure_future(afterwards()))
+        return Success("cached")
+
+    recorder = MemoryRecorder()
+    assert await invoke(write, {"status": "open"}, middleware=[answers], recorder=recorder) == Success(
+        "cached"
+    )
+    refused = await later[0]
+    assert isinstance(refused, Denied)
+    assert refused.code == "cancelled"
+    assert ran == []
+    assert recorder.kinds == ["started", "finished", "denied"]
+
+
+async def test_an_attempt_that_outlives_its_call_has_its_record_closed() -> None:
+    """What it did is known when it ends, though nobody waits any more."""
+    ends = asyncio.Event()
+    later: list[asyncio.Future[Outcome]] = []
+
+    @tool(effects="write", commitment="sets it")
+    async def write(status: str) -> str:
+        """Set it."""
+        await ends.wait()
+        return status
+
+    async def leaves(invocation: Invocation, next: Next) -> Outcome:
+        later.append(asyncio.ensure_future(next(invocation)))
+        await turns()
+        return Failure("timeout", "too slow")
+
+    recorder = MemoryRecorder()
+    outcome = await invoke(write, {"status": "open"}, middleware=[leaves], recorder=recorder)
+    assert isinstance(outcome, Uncertain)
+    ends.set()
+    await later[0]
+    assert recorder.kinds == ["started", "finished"]
+    assert recorder.last == Success("open")
+
+
+async def test_a_tool_that_does_not_say_is_recorded_as_it_was_released() -> None:
+    """Uncertain to the model and cancelled in the log would be two stories."""
+
+    @tool
+    async def undeclared(n: int) -> int:
+        """Do something."""
+        await asyncio.Event().wait()
+        return n
+
+    async def impatient(invocation: Invocation, next: Next) -> Outcome:
+        first = asyncio.ensure_future(next(invocation))
+        await turns()
+        first.cancel()
+        await asyncio.wait([first])
+        return await next(invocation)
+
+    recorder = MemoryRecorder()
+    outcome = await invoke(undeclared, {"n": 1}, middleware=[impatient], recorder=recorder)
+    assert isinstance(outcome, Uncertain)
+    assert recorder.kinds == ["started", "finished"]
+    assert isinstance(recorder.last, Uncertain)
+
+
+async def test_a_change_whose_inner_task_was_cancelled_is_uncertain() -> None:
+    """The request may have gone out before somebody cancelled the task that sent it."""
+
+    @tool(effects="write", commitment="sets it")
+    async def write(n: int) -> int:
+        """Set it."""
+        inner = asyncio.ensure_future(asyncio.Event().wait())
+        inner.cancel()
+        await inner
+        return n
+
+    assert isinstance(await invoke(write, {"n": 1}), Uncertain)

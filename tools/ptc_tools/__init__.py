@@ -20,6 +20,7 @@ from ptc_tools.errors import (
     PtcError,
     RegistrationError,
     ToolCallError,
+    ToolError,
 )
 from ptc_tools.extension import Extension, Manifest, Offer, offers
 from ptc_tools.fingerprint import toolset_fingerprint
@@ -110,6 +111,7 @@ __all__ = [
     "Tool",
     "ToolCallError",
     "ToolContext",
+    "ToolError",
     "Traced",
     "TransportError",
     "Unavailable",

@@ -156,6 +156,10 @@ class Contract:
         if not generated:
             self._add_marks("sensitive_parameters", self.parameters)
             self._add_marks("sensitive_results", self.output_schema)
+        if self.bounds.offset is not None and self.sensitive_parameters:
+            # A cut result says with which arguments to go on: all of the call's.
+            kept = {f"/continuation{path}" for path in self.sensitive_parameters}
+            self._set("sensitive_results", tuple(sorted({*self.sensitive_results, *kept})))
 
     def _add_marks(self, name: str, schema: JsonObject | None) -> None:
         """A raw schema may mark values itself."""

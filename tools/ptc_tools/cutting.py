@@ -93,11 +93,15 @@ def _is_free(schema: JsonValue, root: JsonObject, seen: tuple[int, ...]) -> bool
 
 
 def bounded(
-    returned: Returned, bounds: Bounds, schema: JsonObject | None, skipped: Callable[[], int | None]
+    returned: Returned,
+    bounds: Bounds,
+    schema: JsonObject | None,
+    going_on: Callable[[int], JsonObject | None],
 ) -> None:
     """Cut what is over the bounds, and make the result a partial one that says so. Raises `OutOfBounds`.
 
-    `schema` is the tool's output schema. `skipped` says how many items the tool had passed over already.
+    `schema` is the tool's output schema. `going_on` gives the arguments of a call that goes on
+    after that many items of this one, or None.
     """
     root: JsonObject = {} if schema is None else schema
     value, forms = returned.value, Forms(root)
@@ -117,9 +121,7 @@ def bounded(
             returned.value = {**own, "missing": said}
         return
     # A continuation that the tool gave would skip what was cut here, so it is not passed on.
-    continuation: JsonObject | None = None
-    if bounds.offset is not None and result.root_items is not None and (passed := skipped()) is not None:
-        continuation = {bounds.offset: passed + result.root_items}
+    continuation = None if result.root_items is None else going_on(result.root_items)
     returned.kind = "partial"
     returned.value = {
         "outcome": "partial",

@@ -27,6 +27,7 @@ the application can act on them. Each has a stable `code` and says what to do.
      │    └── RegistryOverloaded  no provider had room; the same call may be tried again
      ├── UnknownKey               a template addresses a key that the arguments do not have (also a KeyError)
      ├── InvalidJson              text that is not strict JSON                     (also a ValueError)
+     ├── ToolError                for a tool to raise: words that are meant for the model
      └── ToolCallError            `on_tool_error="raise"`: a call did not succeed; has `.outcome`
 
     HostControlFlow               a BaseException: the host wants out (to suspend a run, say); not an error
@@ -196,6 +197,17 @@ class InvalidJson(PtcError, ValueError):
     """Not strict JSON: malformed, a duplicate key, NaN, an infinity, a lone surrogate, too deep."""
 
     code = "invalid_json"
+
+
+class ToolError(PtcError):
+    """For a tool to raise with words for the model: what is wrong, and what to do about it.
+
+    The model, or the program's `except ToolError`, gets the message. The text of any other exception is
+    withheld where the tool works with what a model must not know (docs/tools.md, Errors). Put no designer's or
+    trusted value into it: those that are recognised are taken out, and no search recognises every form.
+    """
+
+    code = "tool_error"
 
 
 class ToolCallError(PtcError):

@@ -19,6 +19,7 @@ from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext, ToolContext
 from ptc_tools.contract import Contract
 from ptc_tools.deadline import Expired, within
+from ptc_tools.disclosure import scrubbed
 from ptc_tools.errors import HostControlFlow, InvalidJson, UnknownKey
 from ptc_tools.frozen import freeze_object
 from ptc_tools.ledger import Attempt, Ledger
@@ -28,7 +29,7 @@ from ptc_tools.outcome import Denied, Outcome
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
 from ptc_tools.record import Recorder
 from ptc_tools.refusals import caller_not_allowed, program_not_open, unknown_tool
-from ptc_tools.release import failed, released, scrubbed, timed_out
+from ptc_tools.release import failed, released, timed_out
 from ptc_tools.results import PLAIN
 from ptc_tools.strict_json import clone, loads
 from ptc_tools.tool import AnyTool

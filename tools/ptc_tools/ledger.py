@@ -19,7 +19,7 @@ from ptc_tools.safe_text import describe_exception
 from ptc_tools.settle import settled
 
 GIVEN_UP = "the call was cancelled while it ran; it may have taken effect"
-"""What the record of a mutation says that was broken off: what it did is not known."""
+"""What the record of a call that may change something says if it was broken off: what it did is not known."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,9 @@ class Ledger:
         outcome: Outcome = Cancelled("the call was cancelled")
         if isinstance(reason, HostControlFlow):
             outcome = _left(reason)
-        elif ran and attempt.contract.mutates:
+        elif (
+            ran and attempt.contract.effects != "read"
+        ):  # a tool that does not say may have changed something
             outcome = Uncertain("uncertain", GIVEN_UP)
         try:
             await settled(self.recorder.finished(attempt.token, outcome, _since(attempt)))

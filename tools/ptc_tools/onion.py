@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ptc_tools.call import JsonObject
+from ptc_tools.disclosure import Told, scrubbed, told
 from ptc_tools.errors import InvalidJson
 from ptc_tools.middleware import Invocation, Middleware, Next, broke_on_the_way
 from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success, Uncertain
-from ptc_tools.release import described, scrubbed, uncertain
+from ptc_tools.release import uncertain
 from ptc_tools.strict_json import clone
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ class Onion:
         self._layers = layers
         self._attempts = 0
         self._open: tuple[Attempt, Outcome] | None = None
-        self._ran: JsonObject | None = None  # the arguments of the last attempt that was begun
+        self._begun: list[
+            JsonObject
+        ] = []  # the arguments of the attempts that run, ran, or wait to be admitted
         self._refusal: Denied | None = None
+        self._over = False
 
     async def invoke(self) -> Outcome:
         """Run the layers and release what they come to."""
@@ -69,26 +73,65 @@ class Onion:
         keywords = validate(current.tool, current.arguments)
         if isinstance(keywords, Denied):
             return await self._refuse(keywords)
-        if self._ran is not None and not self._may_repeat(current.arguments):
+        if self._is_over():
+            return await self._refuse(Denied("cancelled", "the call had been answered before this attempt"))
+        if not self._may_repeat(current.arguments):
             # What may change something and is not idempotent is not attempted again, whatever a middleware asks.
             return self._broken_off() if self._open is None else self._open[1]
+        # Claimed before anything is awaited: of two attempts at one time the second must see the first, also
+        # while a policy, an approver or the record has not let that one in yet.
+        claim = cast("JsonObject", clone(current.arguments))  # a layer may write into its invocation's
+        self._begun.append(claim)
         self._attempts += 1
         number = self._attempts
-        attempt = await self._invoker.admit(current, number)
+        try:
+            attempt = await self._invoker.admit(current, number)
+        except BaseException:
+            self._unclaim(claim)
+            raise
         if isinstance(attempt, Denied):
+            self._unclaim(claim)
             self._refusal = attempt
             return attempt
-        self._ran = cast("JsonObject", clone(current.arguments))  # a layer may write into its invocation's
+        if self._is_over():
+            self._unclaim(claim)
+            return await self._too_late(attempt)
+        return await self._run(current, keywords, number, attempt)
+
+    async def _run(
+        self, current: Invocation, keywords: dict[str, object], number: int, attempt: Attempt
+    ) -> Outcome:
         try:
             outcome = await self._invoker.execute(current, keywords, number)
         except BaseException as reason:
             await self._invoker.abandon(attempt, reason)
             await self._close(reason)
             raise
+        if self._is_over():  # nobody waits for it any more, and yet its record has to say how it ended
+            return await self._invoker.release(attempt, outcome)
         previous, self._open = self._open, (attempt, outcome)
         if previous is not None:
             await self._invoker.release(*previous)
         return outcome
+
+    async def _too_late(self, attempt: Attempt) -> Outcome:
+        """An attempt that was let in after its call had been answered: it does not run, and its record says so."""
+        return await self._invoker.release(
+            attempt, Cancelled("the call was answered before this attempt ran")
+        )
+
+    def _is_over(self) -> bool:
+        """Whether the call was answered, or given up: no attempt begins any more."""
+        return self._over
+
+    def _unclaim(self, claim: JsonObject) -> None:
+        """An attempt that was not let in never began."""
+        self._begun = [other for other in self._begun if other is not claim]
+
+    @property
+    def _ran(self) -> JsonObject | None:
+        """The arguments of the last attempt that was begun, or is about to."""
+        return self._begun[-1] if self._begun else None
 
     def _may_repeat(self, arguments: JsonObject) -> bool:
         """Whether another attempt is the same operation as the last one, or changes nothing.
@@ -106,7 +149,7 @@ class Onion:
         return operation is not None and operation == evidence.operation(last)
 
     def _broken_off(self) -> Uncertain:
-        return uncertain(self._invocation, "the call was broken off", None)
+        return uncertain(self._invocation, Told("the call was broken off"), None)
 
     async def _close(self, reason: BaseException) -> None:
         """An attempt before the one that was broken off has its record closed; it is not the outcome now."""
@@ -125,6 +168,7 @@ class Onion:
         return self._refusal
 
     async def _release(self, outcome: object) -> Outcome:
+        self._over = True
         released = self._honest(self._checked(outcome))
         if self._open is None and self._ran is not None and isinstance(released, Uncertain):
             return released  # the record of the attempt that was broken off says so already
@@ -151,7 +195,8 @@ class Onion:
             return outcome
         if isinstance(was, Uncertain):
             return was
-        return uncertain(self._invocation, outcome.message, getattr(outcome, "exception", None))
+        told_so = Told(outcome.message, getattr(outcome, "details", None))
+        return uncertain(self._invocation, told_so, getattr(outcome, "exception", None))
 
     def _checked(self, outcome: object) -> Outcome:
         """What a layer gave instead of the tool's own outcome is bounded and validated like a tool's."""
@@ -169,6 +214,7 @@ class Onion:
         return Failure("tool_error", f"a middleware returned {type(outcome).__name__}, not an outcome")
 
     async def _abandon(self, reason: BaseException) -> None:
+        self._over = True
         try:
             if self._open is not None:
                 # The tool came to its end, so the record says how, though nobody is told any more.
@@ -187,4 +233,6 @@ def _bind(layer: Middleware, handler: Next) -> Next:
 
 
 def _middleware_failed(invocation: Invocation, error: BaseException) -> Failure:
-    return Failure("tool_error", f"a middleware failed: {described(error, invocation)}", error)
+    why = told(error, invocation, by_middleware=True)
+    details = None if why.details is None else f"a middleware failed: {why.details}"
+    return Failure("tool_error", f"a middleware failed: {why.shown}", error, details=details)

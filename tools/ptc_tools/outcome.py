@@ -84,13 +84,15 @@ class Denied:
 class Failure:
     """The tool ran without a valid result. `message` is meant for the model: no traceback, no host path.
 
-    `exception` keeps the host's exception for `on_tool_error="raise"`; it never leaves the process.
+    `exception` keeps the host's exception for `on_tool_error="raise"`; it never leaves the process. `details`
+    is what `message` says in more words, for the host's record alone, where they were withheld from the model.
     """
 
     code: FailureCode
     message: str
     exception: BaseException | None = field(default=None, repr=False)
     status: Literal["failure", "uncertain"] = "failure"
+    details: str | None = field(default=None, repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

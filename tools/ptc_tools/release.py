@@ -6,22 +6,21 @@ the host or a `Sensitive` mark keeps from it.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TypeVar, cast
+from typing import cast
 
-from ptc_tools.call import JsonValue
+from ptc_tools.call import JsonObject
 from ptc_tools.context import idempotency_key
 from ptc_tools.contract import UNBOUNDED
 from ptc_tools.cutting import OutOfBounds, bounded
+from ptc_tools.disclosure import Told, scrubbed_text, told, told_of_result
 from ptc_tools.errors import CallRefused, InvalidJson
-from ptc_tools.hidden import scrub, texts_of
-from ptc_tools.markers import sensitive_texts
+from ptc_tools.hidden import Sought, scrub
+from ptc_tools.markers import REDACTED
 from ptc_tools.middleware import Invocation
 from ptc_tools.mutation import is_transport_error
 from ptc_tools.outcome import (
-    Cancelled,
     DenialCode,
     Denied,
     Empty,
@@ -33,8 +32,8 @@ from ptc_tools.outcome import (
     Uncertain,
 )
 from ptc_tools.provenance import Provenance, Source
-from ptc_tools.results import Codec, InvalidResult, Returned
-from ptc_tools.safe_text import describe_exception, safe_text
+from ptc_tools.results import Codec, InvalidResult, Returned, TooLarge, Unserialisable
+from ptc_tools.strict_json import clone, loads
 
 
 def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int) -> Outcome:
@@ -43,26 +42,47 @@ def released(invocation: Invocation, codec: Codec, value: object, max_bytes: int
     bounds = contract.bounds
     try:
         returned = codec.encode(value, max_bytes)
-        secrets = _secrets(invocation)
-        if secrets and _holds(
-            returned.value, secrets
+        secrets = invocation.tool.secrets or invocation.run.credentials
+        if secrets and _takes_out(
+            returned, invocation
         ):  # whole: a cut could leave a part that is none of them
-            return _invalid(invocation, "the tool's result holds a credential and is withheld", None)
-        if secrets and returned.provenance is not None:
-            returned.provenance = _without(returned.provenance, secrets)
+            return _invalid(invocation, Told("the tool's result holds a credential and is withheld"), None)
         if bounds is not UNBOUNDED:
-            bounded(returned, bounds, contract.output_schema, lambda: _skipped(invocation))
+            bounded(returned, bounds, contract.output_schema, lambda passed: _going_on(invocation, passed))
         check = invocation.tool.check_result
         fits = check is None or check.is_valid(returned.value)
     except Exception as error:  # noqa: BLE001 - serialising runs the application's code
-        text = described(error, invocation)
-        if isinstance(error, InvalidResult | OutOfBounds):
-            text = text.partition(": ")[2]
-        return _invalid(invocation, f"the tool's result cannot be sent: {text}", error)
+        return _invalid(invocation, _why_not_sent(error, invocation), error)
     if not fits:
-        why = check.explain(returned.value) if check is not None else ""
-        return _invalid(invocation, f"the tool's result breaks its output schema: {why}", None)
+        why = told_of_result(check.explain(returned.value) if check is not None else "", invocation)
+        return _invalid(invocation, _in(why, "the tool's result breaks its output schema: {}"), None)
     return _success(returned)
+
+
+def _takes_out(returned: Returned, invocation: Invocation) -> bool:
+    """Whether the result holds a credential. Origins, which go into the record, lose theirs."""
+    given = (item.reveal() for item in invocation.run.credentials.values())
+    secrets = (*invocation.tool.secrets, *given)
+    if returned.provenance is not None:
+        returned.provenance = _without(returned.provenance, secrets)
+    return Sought(secrets).are_in(returned.value)
+
+
+def _why_not_sent(error: Exception, invocation: Invocation) -> Told:
+    """A result that could not be written: in our words, in the serialiser's, or in the application's own."""
+    if isinstance(error, OutOfBounds | TooLarge):
+        why = Told(scrubbed_text(str(error), invocation))
+    elif isinstance(error, InvalidResult) and not isinstance(error, Unserialisable):
+        why = told_of_result(scrubbed_text(str(error), invocation), invocation)
+    else:
+        why = told(error, invocation)
+    return _in(why, "the tool's result cannot be sent: {}")
+
+
+def _in(why: Told, sentence: str) -> Told:
+    """A reason in a sentence, for the model and for the host."""
+    details = None if why.details is None else sentence.replace("{}", why.details)
+    return Told(sentence.replace("{}", why.shown), details)
 
 
 def _success(returned: Returned) -> Success:
@@ -80,9 +100,25 @@ def _success(returned: Returned) -> Success:
     return Success(value, provenance=returned.provenance)
 
 
-def _skipped(invocation: Invocation) -> int | None:
+def _going_on(invocation: Invocation, passed: int) -> JsonObject | None:
+    """The arguments of this call with the offset moved by `passed` items, None if nobody can tell from where.
+
+    All of them: the same call, further on. A filter that was left out would give other items. They are the
+    caller's own: what a middleware made of them it makes again, and may be nothing that a caller knows.
+    """
+    offset = invocation.tool.contract.bounds.offset
+    if offset is None:
+        return None
+    skipped = _skipped(invocation, offset)
+    if skipped is None:
+        return None
+    given = invocation.call.arguments
+    arguments = loads(given) if given and isinstance(given, str) else clone(dict(given or {}))
+    return {**cast("JsonObject", arguments), offset: skipped + passed}
+
+
+def _skipped(invocation: Invocation, offset: str) -> int | None:
     """How many items the tool passed over: as it was told, or by its parameter's default."""
-    offset = invocation.tool.contract.bounds.offset or ""
     given: object = invocation.arguments.get(offset)
     if given is None:
         parameter = inspect.signature(invocation.tool.function).parameters.get(offset)
@@ -98,23 +134,28 @@ def failed(invocation: Invocation, error: BaseException) -> Failure | Denied:
     A registry that refused the call is a denial: nothing ran. What ended elsewhere ended here in the same way.
     """
     if isinstance(error, CallRefused):
-        return Denied(cast("DenialCode", error.code), _scrubbed(safe_text(error.message), invocation))
+        return Denied(cast("DenialCode", error.code), scrubbed_text(error.message, invocation))
     if isinstance(error, EndedElsewhere):
         return _as_there(invocation, error)
-    text = described(error, invocation)
-    if invocation.tool.contract.mutates and is_transport_error(error):
-        return uncertain(invocation, f"the connection broke ({text})", error)
-    return Failure("tool_error", f"the tool failed: {text}", error)
+    why = told(error, invocation)
+    if invocation.tool.contract.mutates:
+        # What it waited for was cancelled by somebody else: a request may have gone out before.
+        if isinstance(error, asyncio.CancelledError):
+            return uncertain(invocation, Told("the tool was cut off by a cancelled task"), error)
+        if is_transport_error(error):
+            return uncertain(invocation, _in(why, "the connection broke ({})"), error)
+    why = _in(why, "the tool failed: {}")
+    return Failure("tool_error", why.shown, error, details=why.details)
 
 
 def _as_there(invocation: Invocation, error: EndedElsewhere) -> Failure | Denied:
     outcome = error.outcome
-    message = _scrubbed(safe_text(outcome.message), invocation)
+    message = scrubbed_text(outcome.message, invocation)
     if isinstance(outcome, Denied):
         return Denied(outcome.code, message)
     doubtful = isinstance(outcome, Uncertain) or outcome.code in ("uncertain", "timeout", "invalid_result")
     if doubtful and invocation.tool.contract.mutates:
-        return uncertain(invocation, message, error)
+        return uncertain(invocation, Told(message), error)
     return Failure("tool_error" if outcome.code == "uncertain" else outcome.code, message, error)
 
 
@@ -122,18 +163,17 @@ def timed_out(invocation: Invocation, seconds: float | None) -> Failure:
     """A tool that did not answer in time."""
     message = f"the tool did not answer within {seconds:g} seconds"
     if invocation.tool.contract.mutates:
-        return uncertain(invocation, message, None)
+        return uncertain(invocation, Told(message), None)
     return Failure("timeout", message)
 
 
-def _invalid(invocation: Invocation, message: str, error: BaseException | None) -> Failure:
-    message = _scrubbed(message, invocation)
+def _invalid(invocation: Invocation, why: Told, error: BaseException | None) -> Failure:
     if invocation.tool.contract.mutates:
-        return uncertain(invocation, message, error)
-    return Failure("invalid_result", message, error)
+        return uncertain(invocation, why, error)
+    return Failure("invalid_result", why.shown, error, details=why.details)
 
 
-def uncertain(invocation: Invocation, what: str, error: BaseException | None) -> Uncertain:
+def uncertain(invocation: Invocation, why: Told, error: BaseException | None) -> Uncertain:
     """A mutation that may have been made, and the read that tells."""
     contract = invocation.tool.contract
     read = None
@@ -146,75 +186,23 @@ def uncertain(invocation: Invocation, what: str, error: BaseException | None) ->
             invocation.arguments, call_id=invocation.call.call_id, idempotency_key=key
         )
     advice = f"find out with {contract.reconciliation.tool}" if contract.reconciliation else "find out"
-    message = f"{what}; the change may have been made: {advice} before trying again"
-    return Uncertain("uncertain", message, error, reconciliation=read)
-
-
-def described(error: BaseException, invocation: Invocation) -> str:
-    """An exception for a model: without what this call knows and a model does not."""
-    return describe_exception(error, lambda text: _scrubbed(text, invocation))
-
-
-Told = TypeVar("Told", bound=Denied | Failure | Cancelled)
-
-
-def scrubbed(outcome: Told, invocation: Invocation) -> Told:
-    """What an application's policy, approver or middleware says to the model, without what a model may not see.
-
-    The same object if there is nothing of it in the message.
-    """
-    message = _scrubbed(outcome.message, invocation)
-    return outcome if message == outcome.message else replace(outcome, message=message)
-
-
-def _scrubbed(text: str, invocation: Invocation) -> str:
-    try:
-        return scrub(text, _hidden(invocation))
-    except Exception:  # noqa: BLE001 - a designer's object may do anything when it is looked at
-        return "its message is withheld"
-
-
-def _hidden(invocation: Invocation) -> Iterator[str]:
-    """Every text that this call knows and a model does not."""
-    run, tool = invocation.run, invocation.tool
-    yield from (secret.reveal() for secret in run.credentials.values())
-    for value in tool.kept.values():
-        yield from texts_of(value)
-    yield from (value for value in (run.principal, run.tenant) if value)
-    yield from run.labels.values()
-    yield from sensitive_texts(invocation.arguments, tool.contract.sensitive_parameters)
-
-
-def _secrets(invocation: Invocation) -> tuple[str, ...]:
-    """What no result holds: the run's credentials, and the secrets among the designer's values."""
-    own = invocation.tool.secrets
-    if not invocation.run.credentials:
-        return own
-    return (*own, *(text for text in (item.reveal() for item in invocation.run.credentials.values()) if text))
-
-
-def _holds(value: JsonValue, secrets: tuple[str, ...]) -> bool:
-    return any(secret in text for text in _texts(value) for secret in secrets)
+    why = _in(why, f"{{}}; the change may have been made: {advice} before trying again")
+    return Uncertain("uncertain", why.shown, error, reconciliation=read, details=why.details)
 
 
 def _without(provenance: Provenance, secrets: tuple[str, ...]) -> Provenance:
     """The origins without a secret, which would go into the record."""
     return Provenance(
         tuple(
-            Source(*(scrub(str(text), secrets) for text in (source.system, source.record, source.version)))
+            Source(*(_origin(str(text), secrets) for text in (source.system, source.record, source.version)))
             for source in provenance.sources
         ),
         provenance.classification,
     )
 
 
-def _texts(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
+def _origin(text: str, secrets: tuple[str, ...]) -> str:
+    try:
+        return scrub(text, secrets)
+    except ValueError:
+        return REDACTED

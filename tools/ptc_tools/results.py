@@ -33,6 +33,14 @@ class InvalidResult(ValueError):
     """A tool returned something that JSON, or its own return annotation, cannot carry."""
 
 
+class TooLarge(InvalidResult):
+    """A result is larger than may be released. The message names numbers alone."""
+
+
+class Unserialisable(InvalidResult):
+    """The serialiser could not write a result. Its message may quote the application's own errors."""
+
+
 @dataclass(slots=True)
 class Returned:
     """A result as JSON, what kind of result it is, and where it came from."""
@@ -94,7 +102,7 @@ class TypedCodec(Codec):
             # The schema judges the result afterwards, so a warning about its type would say nothing new.
             text = write([value], by_alias=True, warnings=False)
         except PydanticSerializationError as error:
-            raise InvalidResult(str(error).splitlines()[0]) from None
+            raise Unserialisable(str(error).splitlines()[0]) from None
         if len(text) - 2 > max_bytes:
             _check_size(len(text) - 2, max_bytes)
         try:
@@ -119,9 +127,7 @@ def _why(text: bytes) -> str | None:
 
 def _check_size(size: int, max_bytes: int) -> None:
     if size > max_bytes:
-        raise InvalidResult(
-            f"the result is too large: {size} bytes of JSON, at most {max_bytes} are released"
-        )
+        raise TooLarge(f"the result is too large: {size} bytes of JSON, at most {max_bytes} are released")
 
 
 def read_result(hints: dict[str, object], what: str, bounds: Bounds = Bounds()) -> Codec:  # noqa: B008 - a frozen value

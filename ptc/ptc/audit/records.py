@@ -36,7 +36,7 @@ from ptc_tools.context import RunContext, idempotency_key
 from ptc_tools.contract import Contract
 from ptc_tools.errors import InvalidJson
 from ptc_tools.markers import with_marks
-from ptc_tools.outcome import Denied, Outcome, Success
+from ptc_tools.outcome import Denied, Failure, Outcome, Success
 
 MAX_CONTENT: Final = 256 * 1024
 """Bytes of arguments, result or program text that a record shows; more stands as a redaction, `size`."""
@@ -115,7 +115,8 @@ class Records:
         if token.uncounted:
             return None
         tool, begun = token.tool, token.columns
-        asked = f'{{"arguments_digest":"{begun.arguments}"{token.asked},"level":"{token.level}"'
+        digests = f'{{"arguments_digest":"{begun.arguments}"{token.asked}'
+        asked = f'{digests},"level":"{token.level}"'
         if isinstance(outcome, Success):
             shown, digest = self._content(outcome.value, token.level, "full", tool.result)
             content = f'{asked},"result":{shown},"result_digest":"{digest}"}}'
@@ -127,6 +128,9 @@ class Records:
             ending = f',"outcome":{{"duration_us":{int(duration_us)}{origin},"status":"{outcome.status}"}}'
         else:
             shown = self._shown_text(outcome.message, token.level, "full")
+            if isinstance(outcome, Failure) and outcome.details is not None:
+                details = self._shown_text(outcome.details, token.level, "full")
+                asked = f'{digests},"details":{details},"level":"{token.level}"'
             content = f'{asked},"message":{shown}}}'
             ending = (
                 f',"outcome":{{"code":{quoted_name(outcome.code)},"duration_us":{int(duration_us)},'
