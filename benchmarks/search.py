@@ -26,6 +26,7 @@ from ptc_tools.search import Document, HybridIndex, MiniLM, SearchUnavailable, T
 
 STORE = Path(__file__).parent.parent / ".ptc"
 LEXICAL, HYBRID = "lexical", "hybrid"
+ALL = "all requests, of both halves"
 FEW = 300
 SIZES = (1_000, 2_000, 5_000, 10_000)
 MEASURED_FOR_MEMORY = 5_000
@@ -37,7 +38,8 @@ def main() -> list[Figure]:
         return [Figure("tool search", None, "", note='pip install -e ".[bench]" brings botocore and awscli')]
     catalog = read_catalog()
     titles = [question for question in read_titles(catalog) if not question.tuning]
-    requests = [question for question in read_requests(catalog) if not question.tuning]
+    everybody = read_requests(catalog)
+    requests = [question for question in everybody if not question.tuning]
     start = thread_time()
     index = ToolIndex(catalog)
     build = thread_time() - start
@@ -52,8 +54,9 @@ def main() -> list[Figure]:
     found: dict[str, dict[str, Quality]] = {}
     for name, search in systems.items():
         if search is not None:
-            ranks = ranked(search, _asked(name, [*titles, *requests]))
+            ranks = ranked(search, _asked(name, [*titles, *everybody]))
             found[name] = {title: quality(ranks, asked) for title, asked in sets.items()}
+            found[name][ALL] = quality(ranks, everybody)
     return [
         *_recall(found, sets),
         *_goals(found),
@@ -143,24 +146,25 @@ def _goals(found: dict[str, dict[str, Quality]]) -> list[Figure]:
     ]
     if HYBRID not in found:
         return [*figures, Figure("R@5 of requests, hybrid", None, "", note="the extra search-hybrid")]
-    hybrid = found[HYBRID]["requests"]
-    for k in (1, 5, 10):
-        words = {name: each["requests"] for name, each in found.items() if name not in (HYBRID, "rank-bm25")}
-        best = max(words, key=lambda name: words[name].recall(k))
-        bound = lower_bound(hybrid, words[best], k)
-        figures.append(
-            Figure(
-                f"R@{k} of requests, hybrid",
-                hybrid.recall(k),
-                "",
-                peer=f"the best by words: {best}",
-                peer_value=words[best].recall(k),
-                note=f"the gain is at least {bound:+.3f} with 97.5 % confidence, 10,000 bootstrap samples",
-                goal=1 if bound > 0 else float("inf"),
-                at_least=True,
-            )
-        )
-    return figures
+    return [*figures, *(_gain(found, title, k) for title in ("requests", ALL) for k in (1, 5, 10))]
+
+
+def _gain(found: dict[str, dict[str, Quality]], title: str, k: int) -> Figure:
+    """The least that the hybrid search finds, by the interval of its gain, against the best of those by words."""
+    hybrid = found[HYBRID][title]
+    words = {name: each[title] for name, each in found.items() if name not in (HYBRID, "rank-bm25")}
+    best = max(words, key=lambda name: words[name].recall(k))
+    bound = lower_bound(hybrid, words[best], k)
+    return Figure(
+        f"R@{k} of {title}, hybrid, lower end",
+        words[best].recall(k) + bound,
+        "",
+        peer=f"the best by words: {best}",
+        peer_value=words[best].recall(k),
+        note=f"{hybrid.recall(k):.3f}; the gain's 95 % interval starts at {bound:+.3f}, 10,000 bootstrap samples",
+        goal=1 + 1e-9,
+        at_least=True,
+    )
 
 
 def _speed(

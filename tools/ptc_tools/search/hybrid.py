@@ -27,8 +27,10 @@ _ROWS: Final = 1024
 _READ: Final = 600
 _VIEWS: Final = 64
 
-NEARNESS: Final = 2.0
+NEARNESS: Final = 1.5
+"""What a cosine of 1 is worth against the best match of words; chosen as the weights were."""
 FLOOR: Final = 0.25
+"""What is asked beside the point stays below this, with MiniLM; another encoder may want another."""
 
 
 class HybridIndex:
