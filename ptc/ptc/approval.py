@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias, cast, get_args
 
@@ -174,6 +174,14 @@ class Happened:
 Decision: TypeAlias = Approve | Deny | Happened
 
 
+def worth(request: ApprovalRequest, decision: Decision, decided_us: int) -> tuple[ApprovalRequest, Decision]:
+    """What was decided, by when it was: one in time stays good however late the call is made, one that was not
+    is a denial."""
+    if request.expires_us is None or decided_us <= request.expires_us:
+        return replace(request, expires_us=None), decision
+    return request, Deny("the approval came too late: it had expired")
+
+
 class ApprovalPending(HostControlFlow):
     """Leaves a call that waits for a decision. Its siblings go on, and so does a local program, until nothing
     but calls that wait is left of it: then it is suspended, and the run pauses with all that it asks."""
@@ -207,14 +215,18 @@ class ApprovalDesk:
         self._recorder = recorder
         self._decided = {request.binding: (request, decision) for request, decision in decided.values()}
         self._verdicts: dict[str, Decision | None] = {}
+        self._refused: dict[str, Deny] = {}
         self.code_tool: str | None = None
-        self.asks = None if rule.ask is None else self._asks
+        self.asks = None if rule.ask is None and not self._decided else self._asks
         """See `ptc_tools.policy.Approver`."""
         self.requests: dict[str, ApprovalRequest] = {}
         self.contracts: dict[str, Contract] = {}
 
     async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome:
         call = invocation.call
+        refused = self._refused.pop(call.call_id, None)
+        if refused is not None:
+            return Denied("not_approved", refused.reason)
         verdict = self._verdict(invocation)
         self._verdicts[call.call_id] = verdict
         if isinstance(verdict, Approve) and verdict.arguments is not None:
@@ -238,8 +250,19 @@ class ApprovalDesk:
             return None
         raise await self.hold(self._request(call, contract, arguments), contract, run)
 
+    def refuses(self, request: ApprovalRequest) -> bool:
+        """Whether somebody said no to it; then its call is refused whatever its tool has become since."""
+        decision = self._decided.get(request.binding, (request, None))[1]
+        if not isinstance(decision, Deny):
+            return False
+        self._refused[request.call_id] = decision
+        return True
+
     def _asks(self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext) -> bool:
-        """Of a local program its calls are asked about, and not that it runs."""
+        """Of a local program its calls are asked about, and not that it runs. A call that somebody denied is
+        refused, also where the tool or the rule of now would ask nobody."""
+        if isinstance(self._verdicts.get(call.call_id), Deny):
+            return True
         code_tool = isinstance(call.caller, Direct) and call.namespace is None and call.name == self.code_tool
         return not code_tool and self._rule.asks(call, contract, arguments, run)
 
@@ -290,7 +313,4 @@ class ApprovalDesk:
         found = self._decided.pop(asked.binding, None)
         if found is None:
             return None
-        request, decision = found
-        if request.expires_us is not None and time.time_ns() // 1000 > request.expires_us:
-            return Deny("the approval came too late: it had expired")
-        return decision
+        return found[1]

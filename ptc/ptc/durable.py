@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
 from ptc.approval import ApprovalRequest, Decision
 from ptc.exposure import LiveExposure
+from ptc.journaling import KeptEntries
 from ptc.outcome_json import outcome_to_json
 from ptc.past import Past, decision_to_json
 from ptc.settings import Settings
@@ -62,6 +63,7 @@ class Durable:
     ) -> None:
         self.past = past or Past()
         self.run_id = run_id
+        self.waiting = set(self.past.asked) - self.past.done
         self.attempts: dict[str, int] = {key: call.attempts for key, call in self.past.calls.items()}
         self._store = store
         self._labels = labels
@@ -144,8 +146,12 @@ class Durable:
 
     async def let_go(self) -> None:
         """The run is free for others; where it ended it is already."""
-        if self._lease is not None and not self._ended:
-            with suppress(Exception):  # what ended the run matters more; the lease runs out by itself
+        if self._lease is None or self._ended:
+            return
+        with suppress(Exception):  # what ended the run matters more; the lease runs out by itself
+            if self.past and self._next == self.past.last + 1:  # nothing was done: it is as it was
+                await self._store.append(self._lease, (), status=self.was)
+            else:
                 await self._store.release(self._lease)
 
     async def _keep_lease(self) -> None:
@@ -290,17 +296,25 @@ class Durable:
 
     def answered(self, calls: Sequence[tuple[str, JsonObject, Outcome]]) -> None:
         """Outputs of calls, before they are sent."""
+        self.waiting -= {call_id for call_id, _, _ in calls}
         told: list[JsonValue] = [
             [call_id, item, outcome_to_json(outcome)] for call_id, item, outcome in calls
         ]
         self.note("answered", {"request": self.request(), "calls": told})
 
     def asked(self, request: ApprovalRequest, contract: Contract) -> None:
+        self.waiting.add(request.call_id)
         token = self._token(contract)
         self.note("asked", {"request": request.to_json(), "contract": token})
 
-    def decided(self, call_id: str, decision: Decision) -> None:
-        self.note("decided", {"call_id": call_id, "decision": decision_to_json(decision)})
+    def decided(self, call_id: str, decision: Decision, at_us: int) -> None:
+        told = decision_to_json(decision)
+        self.note("decided", {"call_id": call_id, "decision": told, "at_us": at_us})
+
+    def status_after(self, error: BaseException, status: str) -> str:
+        """How the run ends with this error: one that waited, and waits still, goes on waiting."""
+        waits = self.was == "paused" and bool(self.waiting)
+        return "paused" if waits and not isinstance(error, asyncio.CancelledError) else status
 
     def settle(self, key: str, outcome: Outcome) -> None:
         """What became of an uncertain call, found out without running it."""
@@ -316,7 +330,7 @@ class Durable:
         def keep(header: JournalHeader) -> list[JournalEntry]:
             if recorded is None:
                 self.note("journal", {"program": program, "header": asdict(header)})
-            return _Entries(self, program, header, recorded or 0)
+            return KeptEntries(self, program, header, recorded or 0)
 
         return keep
 
@@ -333,6 +347,7 @@ class Durable:
         self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
     ) -> tuple[str, Note]:
         """The key of a call, and the step that says that it is about to run."""
+        self.waiting.discard(call.call_id)
         key = self.key(call, run)
         attempt = self.attempts[key] = self.attempts.get(key, 0) + 1
         given: JsonValue = None
@@ -382,19 +397,3 @@ class Durable:
             self._known_contracts.add(token)
             self.note("contract", {"token": token, "contract": contract.to_json()})
         return token
-
-
-class _Entries(list["JournalEntry"]):
-    """A program's journal on its way into the store; entries of the past are there already."""
-
-    def __init__(self, durable: Durable, program: str, header: JournalHeader, recorded: int) -> None:
-        super().__init__()
-        self._durable, self._program, self._header, self._recorded = durable, program, header, recorded
-
-    def append(self, entry: JournalEntry) -> None:
-        from ptc_sandbox.journal import Journal
-
-        super().append(entry)
-        if len(self) > self._recorded:
-            (told,) = cast("list[JsonValue]", Journal(self._header, (entry,)).to_json()["entries"])
-            self._durable.note("entry", {"program": self._program, "entry": told})

@@ -17,7 +17,7 @@ from ptc.reading import items_in
 from ptc.searching import FIND, LOAD
 from ptc.store.errors import StoreUnreadable
 from ptc.store.protocol import Step
-from ptc_tools.call import Call, Direct, JsonObject, Program
+from ptc_tools.call import Call, Caller, Direct, JsonObject, Program
 from ptc_tools.outcome import Cancelled, Outcome
 
 _START: Final = ("model", "mode", "input", "previous_response_id", "conversation_id")
@@ -60,10 +60,14 @@ class Past:
     asked: dict[str, ApprovalRequest] = field(default_factory=dict)
     asked_under: dict[str, JsonObject] = field(default_factory=dict)
     decisions: dict[str, Decision] = field(default_factory=dict)
+    decided_us: dict[str, int] = field(default_factory=dict)
+    """When each decision came, since the epoch."""
     approved: dict[str, tuple[ApprovalRequest, Decision]] = field(default_factory=dict)
     """Calls that somebody let run: where one is cut off and is to run again, it runs as it was approved."""
     done: set[str] = field(default_factory=set)
     """Calls that were asked about and have run or been answered since: nothing is left to decide about them."""
+    over: set[str] = field(default_factory=set)
+    """Call ids that were answered: a program of that id asks for nothing any more."""
     programs: list[tuple[int, str, JsonObject]] = field(default_factory=list)
     told: set[tuple[str, str]] = field(default_factory=set)
     offered: JsonObject | None = None
@@ -86,6 +90,21 @@ class Past:
         if past.last == 0:
             raise _damaged(run_id, 1, "it is missing")
         return past
+
+    @property
+    def waiting(self) -> dict[str, ApprovalRequest]:
+        """What somebody approves or denies, by call id: calls that have not run, and those that an approval let
+        run and that were cut off. Calls whose program is answered wait no more."""
+        cut_off = {past.call.call_id for past in self.calls.values() if not past.settled}
+        again = {call_id: pair[0] for call_id, pair in self.approved.items() if call_id in cut_off}
+        return again | {
+            call_id: request
+            for call_id, request in self.asked.items()
+            if call_id not in self.done and not request.uncertain and not self._over(request.caller)
+        }
+
+    def _over(self, caller: Caller) -> bool:
+        return isinstance(caller, Program) and caller.caller_id in self.over
 
     def answered(self, request: int, call_ids: Sequence[str]) -> Mapping[str, tuple[JsonObject, Outcome]]:
         """Outputs and outcomes of a batch that was answered as a whole; empty for one that was not."""
@@ -143,6 +162,7 @@ class Past:
                 for call_id, item, outcome in data["calls"]:
                     answers[call_id] = (item, outcome_from_json(outcome))
                     self.done.add(call_id)
+                    self.over.add(call_id)
             case "terminated":
                 self.terminated[data["request"]] = data["text"]
             case "compacted":
@@ -164,10 +184,14 @@ class Past:
                     self.asked_under[request.call_id] = self.contracts[data["contract"]]
                 self.decisions.pop(request.call_id, None)
                 self.done.discard(request.call_id)
+                if isinstance(request.caller, Program):
+                    self.over.discard(request.caller.caller_id)
                 if not request.uncertain:
                     self.approved.pop(request.call_id, None)
             case "decided":
                 decision = self.decisions[data["call_id"]] = decision_from_json(data["decision"])
+                if data.get("at_us") is not None:
+                    self.decided_us[data["call_id"]] = int(data["at_us"])
                 asked = self.asked.get(data["call_id"])
                 if asked is not None and not asked.uncertain and isinstance(decision, Approve):
                     self.approved[asked.call_id] = (asked, decision)

@@ -145,8 +145,9 @@ def _found(names: Sequence[str], entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(by_name[name] for name in names)
 
 
-def check_contracts(state: RunState, step: Step) -> None:
-    """A waiting call runs under the contract that it was asked for with, or one that it covers."""
+def check_contracts(state: RunState, step: Step, refuses: Callable[[ApprovalRequest], bool]) -> None:
+    """A waiting call runs under the contract that it was asked for with, or one that it covers. Raises
+    ContractChanged, but not for a call that somebody denied: `refuses` is asked about one that changed."""
     for request in state.approvals:
         stored = state.contracts.get(request.call_id)
         if stored is None:
@@ -156,9 +157,11 @@ def check_contracts(state: RunState, step: Step) -> None:
             None, request.name
         )
         if tool is None:
+            if refuses(request):
+                continue
             raise ContractChanged(f"{old.qualified_name} waits for an approval and is not there any more")
         verdict = compare(old, tool.contract)
-        if not verdict.covered:
+        if not verdict.covered and not refuses(request):
             raise ContractChanged(
                 f"{old.qualified_name} waits for an approval and its contract is {verdict.verdict} now: "
                 + "; ".join(str(reason) for reason in verdict.reasons[:3])

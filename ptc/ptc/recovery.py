@@ -65,13 +65,18 @@ class Recovery:
             return None  # it cannot have been admitted
 
     def check_contract(self, call: Call, invoker: Invoker) -> None:
-        """A call that waited for a decision runs as it was asked about. Raises ContractChanged."""
+        """A call that waited for a decision runs as it was asked about, or it was denied. Raises ContractChanged."""
         past = self.durable.past
         request, contract = past.asked.get(call.call_id), past.asked_under.get(call.call_id)
         if request is None or contract is None:
             return
-        if (request.namespace, request.name, request.caller) == (call.namespace, call.name, call.caller):
+        if (request.namespace, request.name, request.caller) != (call.namespace, call.name, call.caller):
+            return
+        try:
             _under_its_contract(contract, call, invoker, "waits for an approval")
+        except ContractChanged:
+            if not self.desk.refuses(request):
+                raise
 
     def give_again(self, past: PastCall) -> None:
         """A call with an outcome counts and is reported as it was; it does not run."""
@@ -120,9 +125,17 @@ class Recovery:
         if self.is_code_tool(call):
             self._give_calls_again(self._in_journal(call.call_id))
             return None  # the program goes on from its journal
-        admitted, tool = _under_its_contract(
-            past.contract, call, invoker, "was running when its process ended"
-        )
+        try:
+            admitted, tool = _under_its_contract(
+                past.contract, call, invoker, "was running when its process ended"
+            )
+        except ContractChanged:
+            denial = self._decided.get(call.call_id)
+            if not isinstance(denial, Deny):
+                raise
+            return await self._told(
+                past, Contract.from_json(past.contract), "decided", run, _left_open(denial)
+            )
         both = (admitted, tool.contract)
         if all(contract.effects == "read" for contract in both):
             return await self._told(past, tool.contract, "run_again", run)
@@ -165,7 +178,7 @@ class Recovery:
     ) -> Outcome | None:
         outcome: Outcome | None = None
         if isinstance(decision, Deny):
-            outcome = Uncertain("uncertain", f"nobody knows whether the call took effect: {decision.reason}")
+            outcome = _left_open(decision)
         elif isinstance(decision, Happened):
             outcome = invoker.released_value(
                 Invocation(tool, past_arguments(past), past.call, run), decision.result
@@ -222,6 +235,10 @@ class Recovery:
             reason=f"attempt {past.attempts} was cut off with its process: it may have taken effect",
             uncertain=True,
         )
+
+
+def _left_open(denial: Deny) -> Uncertain:
+    return Uncertain("uncertain", f"nobody knows whether the call took effect: {denial.reason}")
 
 
 def _under_its_contract(

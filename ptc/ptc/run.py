@@ -203,7 +203,7 @@ class Run:
         await self._records.started(step, self._conversation.history, self._start.acting.labels)
         for call_id, decision in self._start.new_decisions.items():
             if self._durable is not None:
-                self._durable.decided(call_id, decision)
+                self._durable.decided(call_id, decision, self._start.decided_us)
             await self._records.decided(call_id, decision)
         return await self._requests()
 
@@ -221,7 +221,8 @@ class Run:
             self._context.programs.open(program)
         removed = removed_of(state, self._settings.known, self._steps.restored)
         step = await self._steps.again(removed, state.later)
-        check_contracts(state, step)
+        assert self._calls.desk is not None
+        check_contracts(state, step, self._calls.desk.refuses)
         known = (*state.history, *state.answers.values())
         restore_ledger(self._calls.ledger, known, step, self._reporter.calls)
         await self._records.started(step, self._conversation.history, self._start.acting.labels)
@@ -384,6 +385,8 @@ class Run:
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
         if isinstance(error, ResponseIncomplete):
             status = "incomplete"
+        if self._durable is not None:
+            status = self._durable.status_after(error, status)
         try:
             await self._records.ended(status, error=error)
         except Exception as trouble:  # noqa: BLE001 - what ended the run matters more

@@ -7,13 +7,15 @@ nothing; what does not fit together is refused here.
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from ptc.acting import Acting, ActingOptions
-from ptc.approval import ApprovalRequest, Approve, Decision, PauseForApproval
+from ptc.approval import ApprovalRequest, Approve, Decision, Deny, PauseForApproval, worth
 from ptc.choice import ToolChoice
 from ptc.durable import Durable
 from ptc.errors import ConfigurationError
@@ -23,7 +25,7 @@ from ptc.pausing import decisions_for
 from ptc.settings import Settings
 from ptc.setup import check_limits
 from ptc.state import RunState
-from ptc.store.protocol import StoredRun
+from ptc.store.protocol import OVER, StoredRun, StoredStatus
 from ptc.structured import OutputFormat
 from ptc.toolbox import Entry, ToolLike, as_entry, entry_name, is_programs_tool
 from ptc_tools.call import JsonObject
@@ -63,6 +65,8 @@ class Start:
     state: RunState | None = None
     durable: Durable | None = None
     decisions: Mapping[str, Decision] = field(default_factory=dict)
+    decided_us: int = field(default_factory=lambda: time.time_ns() // 1000)
+    """When `decisions` came."""
 
     @property
     def journals(self) -> Mapping[str, JsonObject]:
@@ -73,9 +77,17 @@ class Start:
 
     @property
     def new_decisions(self) -> Mapping[str, Decision]:
-        """Those that still decide something: in a store a run may have gone on since somebody was asked."""
-        done = set() if self.durable is None else self.durable.past.done
-        return {call_id: decision for call_id, decision in self.decisions.items() if call_id not in done}
+        """Those that still decide something: in a store a run may have gone on since somebody was asked, and a
+        no that is kept there stands."""
+        if self.durable is None:
+            return self.decisions
+        past = self.durable.past
+        denied = {call_id for call_id, decision in past.decisions.items() if isinstance(decision, Deny)}
+        return {
+            call_id: decision
+            for call_id, decision in self.decisions.items()
+            if call_id not in past.done and call_id not in denied
+        }
 
     @property
     def approved_again(self) -> Mapping[str, tuple[ApprovalRequest, Decision]]:
@@ -102,8 +114,16 @@ class Start:
         if self.durable is not None:
             past = self.durable.past
             decisions_for(past.asked.values(), self.decisions)
-            return decisions_for(past.asked.values(), {**past.decisions, **self.new_decisions})
-        return {} if self.state is None else decisions_for(self.state.approvals, self.decisions)
+            new = self.new_decisions
+            pairs = decisions_for(past.asked.values(), {**past.decisions, **new})
+            came = {**past.decided_us, **dict.fromkeys(new, self.decided_us)}
+        else:
+            pairs = {} if self.state is None else decisions_for(self.state.approvals, self.decisions)
+            came = {}
+        return {
+            call_id: worth(request, decision, came.get(call_id, self.decided_us))
+            for call_id, (request, decision) in pairs.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +272,8 @@ async def recovered_start(
             raise asyncio.CancelledError
         return _from_past(settings, acting, stored, options)
     except BaseException:
-        await store.release(stored.lease)
+        with suppress(Exception):  # why it is not gone on with matters more; the lease runs out by itself
+            await store.append(stored.lease, (), status=stored.status)  # as it was: a run that waits, waits
         raise
 
 
@@ -295,7 +316,20 @@ def _from_past(
         durable=durable,
     )
     made.decided()  # what answers nothing is refused before anything begins
+    _check_approver(settings, past, stored.status)
     return settings, made
+
+
+def _check_approver(settings: Settings, past: Past, status: StoredStatus) -> None:
+    """A call that waits for somebody is never denied for want of an approver."""
+    if isinstance(settings.approver, PauseForApproval) or status in OVER:
+        return
+    if waiting := past.waiting:
+        names = ", ".join(f"{request.name} ({call_id})" for call_id, request in sorted(waiting.items()))
+        raise ConfigurationError(
+            f"the run waits for an approval of {names}: only a runner with approver=ptc.PauseForApproval()"
+            " goes on with it"
+        )
 
 
 def _with_own(

@@ -69,7 +69,7 @@ class DurableRecorder:
                 own.append(told)
             case "run.finished":
                 status = cast("StoredStatus", data["status"])
-                if past.ended == status:
+                if past.ended == status and "error" not in data:
                     await durable.commit(None, status=status)
                     return
                 own.append(("ended", {"status": status}))

@@ -220,7 +220,7 @@ async def test_happened_is_no_answer_to_an_approval(tmp_path: Path) -> None:
             await runner(FakeEndpoint(), store, drop).recover(
                 paused.run_id, decisions={"c1": ptc.Happened(1)}
             )
-        assert (await store.acquire(paused.run_id)).status == "running"  # and it is free again
+        assert (await store.acquire(paused.run_id)).status == "paused"  # and it is free again, and waits
 
 
 async def test_a_paused_run_is_resumed_once_whoever_holds_its_state(tmp_path: Path) -> None:
