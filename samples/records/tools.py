@@ -15,6 +15,7 @@ import ptc
 from samples.records.store import Store
 
 PAGE = 3
+COUNTED = 1_000
 
 CustomerId = Annotated[str, Field(pattern=r"^c_[0-9]{3}$", description="A customer's id, such as c_001.")]
 OperationId = Annotated[
@@ -161,14 +162,20 @@ def find_operation(operation_id: OperationId, store: Database, context: ptc.Tool
 
 
 @records.tool(effects="read", allowed_callers=["direct", "programmatic"], authority=["records:read"])
-def count_by_status(store: Database, context: ptc.ToolContext) -> ptc.Traced[Summary]:
-    """Count the tenant's customers, up to a thousand, for each status."""
-    rows = store.search(tenant_of(context), "", "", 1000)
+def count_by_status(
+    store: Database, context: ptc.ToolContext
+) -> ptc.Traced[Summary | ptc.PartialResult[Summary]]:
+    """Count the tenant's customers for each status. Of more than a thousand the result is partial, and says so."""
+    found = store.search(tenant_of(context), "", "", COUNTED + 1)
+    rows = found[:COUNTED]
     traced = [ptc.Traced.of(row["status"], ptc.Source("records", row["id"])) for row in rows]
 
-    def counted(statuses: list[str]) -> Summary:
-        found = Counter(statuses)
-        return Summary(active=found["active"], blocked=found["blocked"])
+    def counted(statuses: list[str]) -> Summary | ptc.PartialResult[Summary]:
+        number = Counter(statuses)
+        summary = Summary(active=number["active"], blocked=number["blocked"])
+        if len(found) <= COUNTED:
+            return summary
+        return ptc.PartialResult(value=summary, missing=[f"customers after {rows[-1]['id']}"])
 
     return ptc.summarise(traced, counted)
 

@@ -134,6 +134,11 @@ def test_a_module_that_fails_on_import_is_named(cli: Cli, tmp_path: Path) -> Non
     (tmp_path / "bad.py").write_text("import nothing_of_the_kind")
     ran = cli("exec", "-", "--tools", "bad:x", stdin="1")
     assert (ran.status, "importing bad failed" in ran.err) == (2, True)
+    (tmp_path / "leaves.py").write_text("import sys; sys.exit(0)")
+    for command in (("exec", "-"), ("tools", "lint"), ("tools", "check"), ("tools", "lock")):
+        option = ["--tools", "leaves:x"] if command[0] == "exec" else ["leaves:x"]
+        ran = cli(*command, *option, stdin="1")
+        assert (ran.status, "importing leaves ended by sys.exit(0)" in ran.err) == (2, True), command
     (tmp_path / "latin.py").write_bytes(b"'\xe9'")
     assert "not UTF-8" in cli("exec", "latin.py").err
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -440,7 +441,7 @@ def contract(**changes: object) -> Contract:
         ({"timeout": 20}, "wider", "$.timeout"),
         ({"timeout": None}, "wider", "$.timeout"),
         ({"commitment": "d"}, "incompatible", "$.commitment"),
-        ({"idempotency": Idempotency("service")}, "narrower", "$.idempotency"),
+        ({"idempotency": Idempotency("service")}, "wider", "$.idempotency"),
         ({"reconciliation": Reconciliation("r")}, "narrower", "$.reconciliation"),
         ({"sensitive_results": ("/x",)}, "narrower", "$.sensitive_results"),
         ({"parameters": closed(a={**STRING, "maxLength": 3}, n=INTEGER)}, "narrower", "$.parameters.a"),
@@ -459,6 +460,16 @@ def test_each_part_of_a_contract_has_a_direction_and_a_reason_by_path(
     assert found.verdict == verdict
     assert path is None or path in [reason.path for reason in found.reasons]
     assert found.covered == (verdict in ("identical", "documentation", "narrower"))
+
+
+@pytest.mark.parametrize(
+    ("before", "verdict"),
+    [("write", "incompatible"), ("destructive", "incompatible"), (None, "documentation")],
+)
+def test_a_first_commitment_of_a_mutation_is_no_mere_word(before: Any, verdict: str) -> None:
+    """Nobody can tell whether it did the same before; of what said nothing at all, anything could be."""
+    old = contract(effects=before, commitment=None)
+    assert compare(old, contract(effects=before, commitment="deletes the account")).verdict == verdict
 
 
 def test_narrower_here_and_wider_there_is_incompatible() -> None:

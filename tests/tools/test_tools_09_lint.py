@@ -13,8 +13,19 @@ from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from ptc.cli.tools import app
-from ptc_tools import Bounds, Contract, Idempotency, Reconciliation, Tool, ToolContext, define_tool, tool
+from ptc_tools import (
+    Bounds,
+    Contract,
+    Idempotency,
+    JsonValue,
+    Reconciliation,
+    Tool,
+    ToolContext,
+    define_tool,
+    tool,
+)
 from ptc_tools.lint import lint
+from ptc_tools.lint_words import alike
 
 Short = Annotated[str, Field(max_length=20, description="A short text.")]
 
@@ -368,16 +379,84 @@ def test_near_duplicates_are_those_that_trying_all_pairs_finds(descriptions: lis
         Contract(name=f"t{n}", description=text, parameters={"type": "object"}, strict=False)
         for n, text in enumerate(descriptions)
     ]
-    found = {(f.tool, f.message.split()[-1]) for f in lint(contracts) if f.rule == "near-duplicate"}
+    families = alike(descriptions)
     bags = [{word.removesuffix("s") for word in text.split()} for text in descriptions]
-    few = {(f"t{n}", f"t{bags.index(bag)}") for n, bag in enumerate(bags) if len(bag) < 3}
-    expected = {pair for pair in few if pair[0] != pair[1]} | {
-        (f"t{n}", f"t{m}")
-        for n in range(len(bags))
-        for m in range(n)
-        if min(len(bags[n]), len(bags[m])) >= 3 and len(bags[n] & bags[m]) / len(bags[n] | bags[m]) >= 0.8
-    }
-    assert found == expected
+
+    def are_alike(n: int, m: int) -> bool:
+        if min(len(bags[n]), len(bags[m])) < 3:
+            return bags[n] == bags[m]
+        return len(bags[n] & bags[m]) / len(bags[n] | bags[m]) >= 0.8
+
+    later = {n for n in range(len(bags)) if any(are_alike(n, m) for m in range(n))}
+    assert sorted(n for _, others in families for n in others) == sorted(later)
+    for first, others in families:
+        assert first not in later
+        family = [first, *others]
+        assert all(any(are_alike(n, m) for m in family if m < n) for n in others)
+    assert len([f for f in lint(contracts) if f.rule == "near-duplicate"]) == len(families)
+
+
+def test_a_family_of_tools_is_one_finding() -> None:
+    """A finding for each pair of a thousand tools would be half a million."""
+    sentence = "Read the current temperature value measured by the outdoor sensor number {} of our building"
+    contracts = [
+        Contract(name=f"t{n}", description=sentence.format(n), parameters={"type": "object"}, strict=False)
+        for n in range(1_000)
+    ]
+    (found,) = [finding for finding in lint(contracts) if finding.rule == "near-duplicate"]
+    assert found.tool == "t0"
+    assert found.message == "999 other tools are described almost like it: t1, t2, t3, t4, t5, …"
+
+
+class Request(BaseModel):
+    object_type: Annotated[str, Field(max_length=20, description="Which.")]
+    operation: Annotated[str, Field(max_length=20, description="What to do.")]
+    payload: Annotated[str, Field(max_length=500, description="The fields, as JSON.")]
+
+
+async def test_a_universal_tool_is_one_inside_a_parameter_too() -> None:
+    """One object around everything bounds nothing."""
+
+    @tool(effects="write", commitment="handles one request", idempotency=Idempotency("service"))
+    async def crud(request: Annotated[Request, Field(description="The request.")]) -> bool:
+        """Handle a request."""
+        return True
+
+    assert "universal-tool" in rules(crud.contract)
+
+
+@pytest.mark.parametrize(
+    ("commitment", "description", "found"),
+    [
+        ("sets one status", "Creates the ticket and sends an email.", True),
+        ("sets one status", "Reserve stock and charge the card.", True),
+        ("creates an order and sends a mail", "Order it.", True),
+        ("sets one status", "Sets the status of one ticket and returns it.", False),
+    ],
+)
+def test_a_short_commitment_hides_no_second_one(commitment: str, description: str, found: bool) -> None:
+    """Who approves reads the one, and the model the other."""
+    contract = Contract(
+        name="t",
+        description=description,
+        commitment=commitment,
+        effects="write",
+        parameters={"type": "object"},
+        strict=False,
+    )
+    assert ("two-commitments" in rules(contract)) is found
+
+
+def test_any_json_at_all_is_unbounded() -> None:
+    """No bound of a kind holds where no kind is said."""
+
+    @tool(effects="read", strict=False)
+    async def blob(payload: Annotated[JsonValue, Field(description="x")]) -> JsonValue:
+        """Take it."""
+        return payload
+
+    places = [f.path for f in lint([blob.contract]) if f.rule == "unbounded-value"]
+    assert places == ["$.parameters.payload", "$.output_schema"]
 
 
 @pytest.mark.parametrize(
@@ -401,7 +480,21 @@ def test_an_output_schema_that_admits_any_object_says_nothing(output: dict[str, 
     assert ("programmatic-without-output-schema" in rules(contract)) is found
 
 
-@pytest.mark.parametrize(("pattern", "found"), [(".*", True), ("^.+$", True), ("^[a-z]{3}$", False)])
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (".*", True),
+        ("^.+$", True),
+        (r"^[\s\S]*$", True),
+        (r"[\s\S]*", True),
+        ("^a", True),
+        ("a$", True),
+        ("^(ab)+$", True),
+        ("^[a-z]{3,}$", True),
+        ("^[a-z]{3}$", False),
+        (r"^[*+]\+\d{1,4}$", False),
+    ],
+)
 def test_a_pattern_that_any_text_fits_is_no_bound(pattern: str, found: bool) -> None:
     """It would hide that the text is unbounded."""
     text: dict[str, Any] = {"type": "string", "pattern": pattern}

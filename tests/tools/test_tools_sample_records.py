@@ -119,6 +119,17 @@ async def test_a_change_that_is_uncertain_is_found_out_and_not_made_twice(store:
     assert never == Success({"happened": False, "customer": None, "status": None})
 
 
+async def test_a_count_of_too_many_says_that_it_is_partial(store: Store) -> None:
+    """A number that is short of five hundred customers looks like any other."""
+    store.path.unlink()
+    store.create("acme", [(f"x{n:04}", "X", "x@example.org", None) for n in range(1_500)])
+    outcome = await ask(store, "count_by_status", {})
+    assert isinstance(outcome, Partial)
+    counted = outcome.value["value"]  # type: ignore[index, call-overload]
+    assert sum(counted.values()) == 1_000  # type: ignore[union-attr, misc, arg-type]
+    assert outcome.missing == ("customers after x0999",)
+
+
 async def test_an_operation_id_belongs_to_one_change(store: Store) -> None:
     """Reused for something else it is refused, not taken for the first change."""
     assert isinstance(await ask(store, "set_status", CHANGE), Success)

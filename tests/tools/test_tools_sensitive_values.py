@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, field_validator
 
 from ptc_tools import (
     Bounds,
@@ -105,6 +105,26 @@ async def test_a_record_shows_no_sensitive_argument_of_the_read_that_tells() -> 
     recorded = recorder.last
     assert isinstance(recorded, Uncertain)
     assert recorded.reconciliation == {"tool": "find", "arguments": {"pin": "[redacted]", "n": 1}}
+
+
+async def test_a_validators_own_words_about_a_sensitive_value_are_left_out() -> None:
+    """It may say the value in any form."""
+
+    class Login(BaseModel):
+        pin: Annotated[str, Sensitive]
+
+        @field_validator("pin")
+        @classmethod
+        def weak(cls, value: str) -> str:
+            raise ValueError(f"{value} is weak, try {value[::-1]}")
+
+    @tool(effects="read")
+    async def look(login: Login) -> int:
+        return 1
+
+    outcome = await invoke(look, {"login": {"pin": "pin-canary"}})
+    assert isinstance(outcome, Denied)
+    assert outcome.message == "invalid arguments: login.pin: a validator refused it"
 
 
 def test_an_outcome_does_not_show_its_exception() -> None:

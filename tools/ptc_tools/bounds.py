@@ -5,6 +5,7 @@ What happens to a result over its bounds is `ptc_tools.cutting`'s; a call that r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date, datetime
@@ -16,6 +17,16 @@ from ptc_tools.strict_json import dumps
 from ptc_tools.written import is_date, is_datetime
 
 
+def is_finite(number: object) -> bool:
+    """Whether it is a number that a float can be: no bool, not-a-number, infinity, or one of 400 digits."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class SearchRange:
     """How far two parameters may lie apart: numbers by `limit`, dates and times by `limit` days."""
@@ -25,11 +36,14 @@ class SearchRange:
     limit: float
 
     def __post_init__(self) -> None:
-        number = isinstance(self.limit, int | float) and not isinstance(self.limit, bool)
-        if not (number and self.limit > 0):
-            raise RegistrationError("a search range's limit must be positive")
+        if not (is_finite(self.limit) and self.limit > 0):
+            raise RegistrationError(
+                "a search range's limit must be a positive number; leave out what has none"
+            )
         if not (isinstance(self.start, str) and isinstance(self.end, str)):
             raise RegistrationError("a search range's start and end are names of parameters")
+        if self.start == self.end:
+            raise RegistrationError("a search range lies between two parameters")
 
 
 @dataclass(frozen=True, slots=True)

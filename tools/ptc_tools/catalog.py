@@ -139,6 +139,8 @@ def _check_reconciliation(by_name: Mapping[tuple[str | None, str], AnyTool]) -> 
             continue  # a step may offer fewer tools than the application has; `lint` sees them all
         if read.mutates:
             raise RegistrationError(f"{where} changes something itself")
+        if read.effects != "read":
+            raise RegistrationError(f'{where} does not say that it only reads: effects="read"')
         declared = read.parameters.get("properties", {})
         for name in contract.reconciliation.arguments:
             if not isinstance(declared, dict) or name not in declared:

@@ -107,9 +107,11 @@ def _differences(old: Contract, new: Contract) -> Iterator[Reason]:
         yield from _limit(f"$.bounds.{name}", getattr(old.bounds, name), getattr(new.bounds, name))
     yield from _limit("$.timeout", old.timeout, new.timeout)
     yield from _search(old, new)
-    for name in ("idempotency", "reconciliation"):
-        yield from _promise(f"$.{name}", getattr(old, name), getattr(new, name))
-    verdict: Verdict = "documentation" if old.commitment is None else "incompatible"
+    # What is idempotent may be run again without asking anybody; a read that tells only helps.
+    yield from _promise("$.idempotency", old.idempotency, new.idempotency, "wider")
+    yield from _promise("$.reconciliation", old.reconciliation, new.reconciliation, "narrower")
+    # A first word of what a mutation commits to: nobody can tell whether it did the same before.
+    verdict: Verdict = "documentation" if old.commitment is None and not old.mutates else "incompatible"
     yield from _words("$.commitment", old.commitment, new.commitment, verdict)
     yield from _words("$.extra", extra_of(old), extra_of(new), "incompatible")
     yield from _definitions(old, new)
@@ -194,13 +196,11 @@ def _search(old: Contract, new: Contract) -> Iterator[Reason]:
         yield Reason("$.bounds.search", "incompatible", "another range is bounded")
 
 
-def _promise(path: str, old: object, new: object) -> Iterator[Reason]:
-    """A promise about mutations: one more binds the tool, one less or another breaks who relied on it."""
+def _promise(path: str, old: object, new: object, first: Verdict) -> Iterator[Reason]:
+    """A promise about mutations: `first` is what one more amounts to; one less or another breaks who relied on it."""
     if old == new:
         return
-    yield Reason(
-        path, "narrower" if old is None else "incompatible", "declared" if old is None else "changed"
-    )
+    yield Reason(path, first if old is None else "incompatible", "declared" if old is None else "changed")
 
 
 def _words(path: str, old: object, new: object, verdict: Verdict) -> Iterator[Reason]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import InitVar, dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from ptc_tools.bounds import Bounds
+from ptc_tools.bounds import Bounds, is_finite
 from ptc_tools.call import CallerKind, JsonObject, JsonValue
 from ptc_tools.contract_json import contract_arguments, contract_to_json
 from ptc_tools.definition import check_definition
@@ -22,7 +22,7 @@ from ptc_tools.markers import sensitive_paths
 from ptc_tools.mutation import MUTATING, Idempotency, Reconciliation
 from ptc_tools.names import check_name, check_namespace, check_program_name
 from ptc_tools.publication import Publication
-from ptc_tools.schema import check_schema, resolve
+from ptc_tools.schema import check_schema, resolve, shorten
 from ptc_tools.strict import check_strict
 
 Effects: TypeAlias = Literal["read", "write", "destructive"]
@@ -115,10 +115,9 @@ class Contract:
             raise RegistrationError(
                 f"{what}: the description must be text of at most {MAX_DESCRIPTION} characters"
             )
-        number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
-        if self.timeout is not None and not (number and 0 < self.timeout < float("inf")):
+        if self.timeout is not None and not (is_finite(self.timeout) and self.timeout > 0):
             raise RegistrationError(
-                f"{what}: timeout must be a positive number of seconds, got {self.timeout!r}"
+                f"{what}: timeout must be a positive number of seconds, got {shorten(repr(self.timeout), 60)}"
             )
         self._set("allowed_callers", _check_callers(self.allowed_callers, what))
         if "programmatic" in self.allowed_callers:
@@ -132,12 +131,15 @@ class Contract:
             if not isinstance(getattr(self, name), bool):
                 raise RegistrationError(f"{what}: {name} must be true or false, got {getattr(self, name)!r}")
         for name in ("version", "commitment"):
-            if not isinstance(getattr(self, name), str | None):
-                raise RegistrationError(f"{what}: {name} must be text, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, str | None) or (value is not None and not value.strip()):
+                raise RegistrationError(f"{what}: {name} must be text that says something, got {value!r}")
         _check_word(self.effects, Effects, f"{what}: effects")
         _check_word(self.risk_level, RiskLevel, f"{what}: risk_level")
-        _check_word(self.approval, Approval, f"{what}: approval")
-        _check_word(self.projection, Literal["full", "partial"], f"{what}: projection")
+        _check_word(self.approval, Approval, f"{what}: approval", needed=True)
+        _check_word(self.projection, Literal["full", "partial"], f"{what}: projection", needed=True)
+        if not isinstance(self.bounds, Bounds):
+            raise RegistrationError(f"{what}: bounds takes Bounds, not {type(self.bounds).__name__}")
 
     def _check_schemas(self, what: str, generated: bool) -> None:
         check = _as_it_is if generated else check_schema
@@ -177,6 +179,10 @@ class Contract:
         for place, name in named.items():
             if name is not None and not (isinstance(declared, dict) and name in declared):
                 raise RegistrationError(f"{what}: {place} names {name!r}, which is no parameter of it")
+        if self.reconciliation is not None and self.reconciliation.tool == self.qualified_name:
+            raise RegistrationError(
+                f"{what}: it cannot be its own reconciliation read: that would change it again"
+            )
         if self.effects == "read":
             for name in ("commitment", "idempotency", "reconciliation"):
                 if getattr(self, name) is not None:
@@ -355,8 +361,9 @@ def _check_callers(callers: object, what: str) -> tuple[CallerKind, ...]:
     return tuple(caller for caller in CALLERS if caller in given)
 
 
-def _check_word(value: object, words: object, what: str) -> None:
-    if value is not None and value not in get_args(words):
+def _check_word(value: object, words: object, what: str, *, needed: bool = False) -> None:
+    known = cast("tuple[object, ...]", get_args(words))
+    if not (value is None and not needed) and not any(value == word for word in known):
         raise RegistrationError(
             f"{what} must be one of {', '.join(cast('tuple[str, ...]', get_args(words)))}"
         )

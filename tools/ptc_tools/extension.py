@@ -117,8 +117,8 @@ class Offer:
 
         Raises `RegistrationError` for a name that is not offered.
         """
-        if isinstance(names, str):
-            raise TypeError("select takes a list of names")
+        if isinstance(names, str | Offer):
+            raise TypeError("select takes a list of names, written out by who selects")
         chosen: list[AnyTool] = []
         for name in names:
             if name not in self._functions:

@@ -76,6 +76,8 @@ def _made(annotation: object, mode: Mode, strict: bool, what: str) -> Fragment:
     root = cast("JsonObject", generated.get("items", {}))
     if "$defs" in generated:
         root = root | {"$defs": generated["$defs"]}
+    if mode == "serialization":
+        _check_shown(root, what)
     sensitive = take_sensitive(root)
     tidy(root, strict=strict)
     if not jsonschema_rs.meta.is_valid(root):
@@ -87,6 +89,16 @@ def _made(annotation: object, mode: Mode, strict: bool, what: str) -> Fragment:
     definitions = cast("JsonObject", root.pop("$defs", {}))
     schema, shared = freeze_object(root), freeze_object(definitions)
     return Fragment(schema, shared, freeze_object(_at_root(schema, shared)), sensitive)
+
+
+def _check_shown(root: JsonObject, what: str) -> None:
+    """Raises `InvalidSignature` for a result that says asterisks in place of what it promises."""
+    for _, member in walk(root):
+        if member.get("writeOnly") is True and member.get("format") == "password":
+            raise InvalidSignature(
+                f"{what}: a SecretStr in a result is written as asterisks; return Annotated[str, ptc.Sensitive] if"
+                " the caller may have it, and leave it out if not"
+            )
 
 
 def _check_literals(root: JsonObject, what: str) -> None:

@@ -182,7 +182,9 @@ class Invoker:
             if task is not None and task.cancelling():
                 raise
             return failed(invocation, error)  # nobody cancelled the call: it awaited something that was
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the application's code failed
+        except (HostControlFlow, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the application's code failed, in whatever way
             return failed(invocation, error)
         return released(invocation, tool.codec, value, self._max_result_bytes)
 

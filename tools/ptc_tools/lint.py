@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ptc_tools.applied import expanded
-from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.call import JsonObject
 from ptc_tools.contract import Contract
+from ptc_tools.lint_bounds import path_of, types_of, unbounded
 from ptc_tools.lint_words import alike, two_changes
 from ptc_tools.schema import escape, walk
 
@@ -55,6 +56,7 @@ _FREE_TEXT = re.compile(
 )
 _KEYS = frozenset({"key", "name", "field", "attribute", "property", "column"})
 _VALUES = frozenset({"value", "val", "content", "data"})
+_NAMED = 5
 _NAME_AND = re.compile(r"_(and|then)_")
 
 
@@ -65,16 +67,37 @@ def _properties(contract: Contract) -> dict[str, JsonObject]:
     return {name: schema for name, schema in named.items() if isinstance(schema, dict)}
 
 
+def _all_properties(contract: Contract) -> dict[str, JsonObject]:
+    """The parameters; of a tool that wraps all of them in one object, those in it."""
+    names = _properties(contract)
+    for _ in range(3):
+        if len(names) != 1:
+            break
+        inner: dict[str, JsonObject] = {}
+        for part in expanded(list(names.values()), contract.parameters):
+            named = part.get("properties")
+            if isinstance(named, dict):
+                inner |= {name: schema for name, schema in named.items() if isinstance(schema, dict)}
+        if not inner:
+            break
+        names = inner
+    return names
+
+
+def _takes_more(contract: Contract) -> bool:
+    return contract.parameters.get("additionalProperties") is not False
+
+
 def _is_free(name: str, schema: JsonObject, root: JsonObject) -> bool:
     """An object that takes any key, a list of keys and values, or text that is said to hold one."""
-    if "string" in _types(schema) and "enum" not in schema and _FREE_TEXT.fullmatch(_snake(name)):
+    if "string" in types_of(schema) and "enum" not in schema and _FREE_TEXT.fullmatch(_snake(name)):
         return True
     return any(_takes_any_key(member) or _is_pair(member) for member in _reachable(schema, root))
 
 
 def _takes_any_key(schema: JsonObject) -> bool:
     closed = schema.get("additionalProperties") is False and "properties" in schema
-    return "object" in _types(schema) and not closed
+    return "object" in types_of(schema) and not closed
 
 
 def _is_pair(schema: JsonObject) -> bool:
@@ -99,17 +122,12 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _types(schema: JsonObject) -> list[JsonValue]:
-    kind = schema.get("type")
-    return kind if isinstance(kind, list) else [kind]
-
-
 def _universal(contract: Contract) -> Iterator[Finding]:
-    names = _properties(contract)
+    names = _all_properties(contract)
     subject = [name for name in names if _SUBJECT.fullmatch(_snake(name))]
     operation = [name for name in names if _OPERATION.fullmatch(_snake(name))]
     free = [name for name, schema in names.items() if _is_free(name, schema, contract.parameters)]
-    if not (subject and operation and (free or contract.parameters.get("additionalProperties") is not False)):
+    if not (subject and operation and (free or _takes_more(contract))):
         return
     yield Finding(
         "universal-tool",
@@ -124,7 +142,9 @@ def _universal(contract: Contract) -> Iterator[Finding]:
 def _two_commitments(contract: Contract) -> Iterator[Finding]:
     if contract.effects == "read":
         return
-    found = two_changes(contract.commitment or contract.description.split("\n\n")[0])
+    # A short commitment does not make a description true that promises two.
+    said = (contract.commitment, contract.description.split("\n\n")[0])
+    found = next((words for text in said if text and (words := two_changes(text)) is not None), None)
     if found is None:
         if not (_NAME_AND.search(contract.name) and contract.mutates):
             return
@@ -136,55 +156,6 @@ def _two_commitments(contract: Contract) -> Iterator[Finding]:
         f"seems to commit to two things: {found!r}",
         "if the second fails, the first has happened: no answer to such a call is true",
         "two tools, each with one commitment; a program calls one after the other",
-    )
-
-
-def _unbounded(contract: Contract) -> Iterator[Finding]:
-    for where, schema in (("parameters", contract.parameters), ("output_schema", contract.output_schema)):
-        if schema is None:
-            continue
-        is_result = where == "output_schema"
-        ours = _own_words(schema)
-        listed = contract.bounds.items or contract.bounds.bytes
-        for pointer, member in walk(schema):
-            if pointer.startswith(ours):
-                continue
-            path = _path(where, pointer)
-            literal = "enum" in member or "const" in member
-            if "string" in _types(member) and not literal and "maxLength" not in member:
-                bounded = _says_something(member.get("pattern")) or "format" in member
-                if not bounded and not (is_result and (contract.bounds.text or contract.bounds.bytes)):
-                    yield _unbounded_finding(contract, path, "text", "maxLength", "max_length=200")
-            if "array" in _types(member) and "maxItems" not in member and not (is_result and listed):
-                yield _unbounded_finding(contract, path, "list", "maxItems", "max_length=50")
-            if _is_open(member) and not (is_result and contract.bounds.bytes):
-                yield _unbounded_finding(contract, path, "mapping", "maxProperties", "max_length=50")
-
-
-def _is_open(schema: JsonObject) -> bool:
-    """Whether it says itself that it takes any number of keys."""
-    return schema.get("additionalProperties", False) is not False and "maxProperties" not in schema
-
-
-def _own_words(schema: JsonObject) -> tuple[str, ...]:
-    """Places of what our own return types say (what is missing, a reason): no part of the tool's result."""
-    found = []
-    for pointer, member in walk(schema):
-        named = member.get("properties")
-        outcome = named.get("outcome") if isinstance(named, dict) else None
-        if isinstance(outcome, dict) and outcome.get("const") in ("empty", "partial", "unavailable"):
-            found += [f"{pointer}/properties/{name}" for name in ("missing", "continuation", "reason")]
-    return tuple(found)
-
-
-def _unbounded_finding(contract: Contract, path: str, what: str, keyword: str, example: str) -> Finding:
-    return Finding(
-        f"unbounded-{what}",
-        contract.qualified_name,
-        path,
-        f"a {what} without a bound",
-        "what has no bound is bounded by the model's context, or by what somebody wants to push through it",
-        f"Annotated[…, Field({example})] ({keyword}), or bounds=Bounds(…) for results",
     )
 
 
@@ -225,11 +196,6 @@ def _no_effects(contract: Contract) -> Iterator[Finding]:
         "undeclared counts as the worst when contracts are compared, and nothing may retry the tool",
         'effects="read"',
     )
-
-
-def _says_something(pattern: JsonValue) -> bool:
-    """Whether a pattern asks for more than any text."""
-    return isinstance(pattern, str) and pattern.strip("^$().*+?") != ""
 
 
 def _says_nothing(output: JsonObject) -> bool:
@@ -273,7 +239,7 @@ def _undescribed(contract: Contract) -> Iterator[Finding]:
             yield Finding(
                 "parameter-without-description",
                 contract.qualified_name,
-                _path("parameters", f"{pointer}/properties/{escape(name)}"),
+                path_of("parameters", f"{pointer}/properties/{escape(name)}"),
                 f"parameter {name!r} has no description",
                 "what is not said is guessed, and a wrong guess looks like a right call",
                 'an "Args:" line in the docstring, or Annotated[…, Field(description="…")]',
@@ -286,6 +252,18 @@ def _is_described(schema: JsonObject, root: JsonObject) -> bool:
         re.sub(r"(Default|Usually): .*\.$|Usually .*\.$", "", str(part.get("description", ""))).strip()
         for part in expanded([schema], root)
     )
+
+
+def _unbounded(contract: Contract) -> Iterator[Finding]:
+    for place in unbounded(contract):
+        yield Finding(
+            f"unbounded-{place.what}",
+            contract.qualified_name,
+            place.path,
+            f"a {place.what} without a bound",
+            "what has no bound is bounded by the model's context, or by what somebody wants to push through it",
+            place.fix,
+        )
 
 
 _RULES: tuple[Callable[[Contract], Iterator[Finding]], ...] = (
@@ -315,29 +293,20 @@ def _missing_reads(contracts: list[Contract]) -> Iterator[Finding]:
 
 
 def _near_duplicates(contracts: list[Contract]) -> Iterator[Finding]:
-    for index, other in alike([contract.description for contract in contracts]):
+    """One finding for a family of tools, however large it is."""
+    for first, others in alike([contract.description for contract in contracts]):
+        names = [contracts[index].qualified_name for index in others]
+        if len(others) == 1:
+            tool, said = names[0], f"is described almost like {contracts[first].qualified_name}"
+        else:
+            tool = contracts[first].qualified_name
+            listed = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
+            said = f"{len(names)} other tools are described almost like it: {listed}"
         yield Finding(
             "near-duplicate",
-            contracts[index].qualified_name,
+            tool,
             "$.description",
-            f"is described almost like {contracts[other].qualified_name}",
-            "a model cannot tell the two apart and will take either",
-            "say in each what the other is not for, or make one tool of both",
+            said,
+            "a model cannot tell them apart and will take either",
+            "say in each what the others are not for, or make one tool of them",
         )
-
-
-def _path(where: str, pointer: str) -> str:
-    """A JSON pointer into a schema as the path of the value that it describes."""
-    steps, path, index = pointer.split("/")[1:], f"$.{where}", 0
-    while index < len(steps):
-        step = steps[index]
-        if step == "properties" and index + 1 < len(steps):
-            path += f".{steps[index + 1]}"
-            index += 1
-        elif step in ("items", "prefixItems"):
-            path += "[*]"
-        elif step in ("$defs", "definitions") and index + 1 < len(steps):
-            path += f".{step}.{steps[index + 1]}"
-            index += 1
-        index += 1
-    return path

@@ -16,9 +16,11 @@ _CHANGES = (
     "write", "insert", "add", "set", "reset", "revoke", "grant", "transfer", "book", "order",
     "void", "reopen", "open", "merge", "reject", "assign", "start", "stop", "restart", "deploy",
     "replace", "schedule", "issue", "credit", "debit", "disable", "enable", "block", "unblock",
-    "lock", "unlock", "mark",
+    "lock", "unlock", "mark", "reserve", "release", "buy", "sell", "submit", "upload", "subscribe",
+    "unsubscribe", "register", "invite", "withdraw", "deposit", "refuse", "accept", "confirm", "attach", "detach",
+    "copy", "restore", "purge", "wipe", "drop", "clear", "import", "sync", "trigger", "launch", "invoice", "bill",
 )  # fmt: skip
-_DOUBLED = {"cancel", "ship", "set", "reset", "transfer", "stop", "debit"}
+_DOUBLED = {"cancel", "ship", "set", "reset", "transfer", "stop", "debit", "submit", "drop"}
 
 
 def _forms(verb: str) -> Iterator[tuple[str, str]]:
@@ -99,6 +101,7 @@ _COMMON = frozenset({"a", "an", "and", "as", "by", "for", "from", "in", "is", "i
                      "or", "return", "returns", "that", "the", "this", "to", "with"})  # fmt: skip
 _ALIKE = 0.8
 _FEWEST_WORDS = 3
+_MOST_COMPARED = 500
 
 
 def words_of(description: str) -> frozenset[str]:
@@ -107,30 +110,43 @@ def words_of(description: str) -> frozenset[str]:
     return frozenset(_ENDING.sub("", word) for word in _WORD.findall(text) if word not in _COMMON)
 
 
-def alike(descriptions: list[str]) -> Iterator[tuple[int, int]]:
-    """Pairs (later, earlier) that share nearly all their words; not by trying all pairs.
+def alike(descriptions: list[str]) -> list[tuple[int, list[int]]]:
+    """Families of descriptions that share nearly all their words: the first of each, and the others.
 
-    One of a few words is alike only to the first that has the same ones.
-
-
-    Two sets that share four fifths of their words share one of the rarest words of each, so only those that
-    have such a word in common are compared.
+    One is of the family of the first that it is alike to. One of few words is alike only to the first that has
+    the same ones. Two sets that share four fifths of their words share one of the rarest words of each, so only
+    those that have such a word in common are compared, and of those no more than a number.
     """
     bags = [words_of(description) for description in descriptions]
     common = Counter(word for bag in bags for word in bag)
     by_rare_word: dict[str, list[int]] = {}
     few: dict[frozenset[str], int] = {}
+    family: dict[int, int] = {}
     for index, bag in enumerate(bags):
         if len(bag) < _FEWEST_WORDS:
             first = few.setdefault(bag, index) if bag else index
             if first != index:
-                yield index, first
+                family[index] = first
             continue
         kept = len(bag) - math.ceil(_ALIKE * len(bag)) + 1
         rarest = sorted(bag, key=lambda word: (common[word], word))[:kept]
-        others = sorted({other for word in rarest for other in by_rare_word.get(word, ())})
+        other = next(
+            (other for other in _candidates(rarest, by_rare_word) if _is_alike(bag, bags[other])), None
+        )
+        if other is not None:
+            family[index] = family.get(other, other)
         for word in rarest:
             by_rare_word.setdefault(word, []).append(index)
-        for other in others:
-            if len(bag & bags[other]) / len(bag | bags[other]) >= _ALIKE:
-                yield index, other
+    families: dict[int, list[int]] = {}
+    for index, first in family.items():
+        families.setdefault(first, []).append(index)
+    return sorted(families.items())
+
+
+def _candidates(rarest: list[str], by_rare_word: dict[str, list[int]]) -> Iterator[int]:
+    for word in rarest:
+        yield from by_rare_word.get(word, [])[:_MOST_COMPARED]
+
+
+def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) / len(one | other) >= _ALIKE

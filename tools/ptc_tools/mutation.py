@@ -15,6 +15,8 @@ from typing import Literal, TypeAlias, get_args
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import PtcError, RegistrationError
 from ptc_tools.frozen import FrozenObject
+from ptc_tools.names import is_qualified_name
+from ptc_tools.schema import shorten
 from ptc_tools.strict_json import dumps
 
 IdempotencySource: TypeAlias = Literal["service", "operation_id", "protocol"]
@@ -69,6 +71,12 @@ class Reconciliation:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.tool, str) and is_qualified_name(self.tool)):
+            raise RegistrationError(
+                f"reconciliation: {shorten(repr(self.tool), 100)} is no tool's name; write name, or namespace.name"
+            )
+        if not isinstance(self.arguments, Mapping):
+            raise RegistrationError("reconciliation: arguments maps the read's parameters to the mutation's")
         object.__setattr__(self, "arguments", FrozenObject(self.arguments))
         for name, source in self.arguments.items():
             if not isinstance(source, str) or (source.startswith("$") and source not in _OF_THE_CALL):

@@ -122,3 +122,11 @@ def _check_pattern(name: object, what: str) -> str:
             f"{what} {name[:100]!r} is refused by the API: 1 to 64 letters, digits, underscores and hyphens"
         )
     return name
+
+
+def is_qualified_name(text: str) -> bool:
+    """Whether it has the form of a tool's qualified name: `name`, or `namespace.name`."""
+    return _QUALIFIED.fullmatch(text) is not None
+
+
+_QUALIFIED = re.compile(r"(?:[a-zA-Z0-9_-]{1,64}\.)?[a-zA-Z0-9_-]{1,64}")

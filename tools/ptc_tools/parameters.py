@@ -26,7 +26,7 @@ from ptc_tools.fragments import assembled, fragment, words_of
 from ptc_tools.hidden import scrub
 from ptc_tools.integers import with_integers_at
 from ptc_tools.markers import SensitiveMark, is_designer, sensitive_texts
-from ptc_tools.schema import escape, shorten
+from ptc_tools.schema import escape, printable, shorten
 from ptc_tools.strict_json import dumps
 from ptc_tools.trust import check_untrusted, is_context
 from ptc_tools.typed import fields_adapter
@@ -168,8 +168,11 @@ def explain(error: ValidationError, hidden: tuple[str, ...] = ()) -> str:
     found = []
     for detail in error.errors(include_url=False, include_context=False, include_input=False)[:3]:
         where = scrub(".".join(str(step) for step in detail["loc"]) or "the value itself", hidden)
-        found.append(f"{where[:100]}: {scrub(detail['msg'], hidden)}")
-    return shorten("; ".join(found))
+        # A validator of the application's may say what it was given in any form.
+        own_words = hidden and detail["type"] in ("value_error", "assertion_error")
+        said = "a validator refused it" if own_words else scrub(detail["msg"], hidden)
+        found.append(f"{where[:100]}: {said}")
+    return shorten(printable("; ".join(found)))
 
 
 def type_hints(function: Callable[..., object], names: Mapping[str, object] | None) -> dict[str, object]:

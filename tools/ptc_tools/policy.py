@@ -41,6 +41,9 @@ class RequireAuthority:
     """
 
     def __init__(self, held: Mapping[str | None, Collection[str]], *, hide: bool = False) -> None:
+        for principal, names in held.items():
+            if isinstance(names, str):
+                raise TypeError(f"what {principal!r} holds is a list of names: [{names!r}]")
         self._held = {principal: frozenset(names) for principal, names in held.items()}
         self._hide = hide
 

@@ -17,7 +17,6 @@ from ptc_tools.cutting import OutOfBounds, bounded
 from ptc_tools.disclosure import Told, scrubbed_text, told, told_of_result
 from ptc_tools.errors import CallRefused, InvalidJson
 from ptc_tools.hidden import Sought, scrub
-from ptc_tools.markers import REDACTED
 from ptc_tools.middleware import Invocation
 from ptc_tools.mutation import is_transport_error
 from ptc_tools.outcome import (
@@ -32,7 +31,7 @@ from ptc_tools.outcome import (
     Uncertain,
 )
 from ptc_tools.provenance import Provenance, Source
-from ptc_tools.results import Codec, InvalidResult, Returned, TooLarge, Unserialisable
+from ptc_tools.results import Codec, InvalidResult, Returned, TooLarge
 from ptc_tools.strict_json import clone, loads
 
 
@@ -72,7 +71,7 @@ def _why_not_sent(error: Exception, invocation: Invocation) -> Told:
     """A result that could not be written: in our words, in the serialiser's, or in the application's own."""
     if isinstance(error, OutOfBounds | TooLarge):
         why = Told(scrubbed_text(str(error), invocation))
-    elif isinstance(error, InvalidResult) and not isinstance(error, Unserialisable):
+    elif isinstance(error, InvalidResult):  # the serialiser quotes errors of the application's
         why = told_of_result(scrubbed_text(str(error), invocation), invocation)
     else:
         why = told(error, invocation)
@@ -194,15 +193,8 @@ def _without(provenance: Provenance, secrets: tuple[str, ...]) -> Provenance:
     """The origins without a secret, which would go into the record."""
     return Provenance(
         tuple(
-            Source(*(_origin(str(text), secrets) for text in (source.system, source.record, source.version)))
+            Source(*(scrub(str(text), secrets) for text in (source.system, source.record, source.version)))
             for source in provenance.sources
         ),
         provenance.classification,
     )
-
-
-def _origin(text: str, secrets: tuple[str, ...]) -> str:
-    try:
-        return scrub(text, secrets)
-    except ValueError:
-        return REDACTED

@@ -21,6 +21,7 @@ from ptc_tools.errors import InvalidJson, InvalidSignature
 from ptc_tools.fragments import fragment
 from ptc_tools.provenance import Provenance, Traced
 from ptc_tools.returns import EmptyResult, Kind, PartialResult, kind_of
+from ptc_tools.schema import walk
 from ptc_tools.strict_json import MAX_DEPTH, dumps, loads
 from ptc_tools.typed import result_adapter
 
@@ -35,10 +36,6 @@ class InvalidResult(ValueError):
 
 class TooLarge(InvalidResult):
     """A result is larger than may be released. The message names numbers alone."""
-
-
-class Unserialisable(InvalidResult):
-    """The serialiser could not write a result. Its message may quote the application's own errors."""
 
 
 @dataclass(slots=True)
@@ -84,11 +81,12 @@ PLAIN = Codec()
 class TypedCodec(Codec):
     """For a tool with a return annotation."""
 
-    __slots__ = ("_annotation", "_write")
+    __slots__ = ("_annotation", "_is_open", "_write")
 
     def __init__(self, annotation: object, what: str) -> None:
         self._annotation = annotation
         self._write: Callable[..., bytes] | None = None
+        self._is_open = True
         part = fragment(annotation, "serialization", strict=False, what=what)
         self.sensitive = part.sensitive
         self.schema = part.rooted
@@ -98,22 +96,33 @@ class TypedCodec(Codec):
         if write is None:
             # The core's own method: the adapter's wrapper costs as much as the work.
             write = self._write = result_adapter(self._annotation, "result").serializer.to_json
+            self._is_open = any(_takes_any_key(member) for _, member in walk(self.schema or {}))
         try:
             # The schema judges the result afterwards, so a warning about its type would say nothing new.
             text = write([value], by_alias=True, warnings=False)
         except PydanticSerializationError as error:
-            raise Unserialisable(str(error).splitlines()[0]) from None
+            raise InvalidResult(str(error).splitlines()[0]) from None
         if len(text) - 2 > max_bytes:
             _check_size(len(text) - 2, max_bytes)
         try:
-            # Fewer bytes cannot be nested deeper.
-            if len(text) > MAX_DEPTH and text.count(b"[") + text.count(b"{") > MAX_DEPTH:
+            # Fewer bytes cannot be nested deeper. Keys that differ in Python may be one in JSON (1 and "1").
+            if self._is_open or (len(text) > MAX_DEPTH and text.count(b"[") + text.count(b"{") > MAX_DEPTH):
                 return cast("list[JsonValue]", loads(text, max_depth=MAX_DEPTH + 1))[0]
             # Pydantic wrote it just now: only what its serialiser lets pass has to be refused.
             listed: list[JsonValue] = from_json(text, allow_inf_nan=False)
             return listed[0]
         except ValueError as error:
             raise InvalidResult(_why(text) or str(error)) from None
+
+
+def _takes_any_key(schema: JsonObject) -> bool:
+    """Whether keys may come from a mapping, or from anything: not from a model's fields alone."""
+    if "properties" in schema:
+        return schema.get("additionalProperties", False) is not False
+    return not _SAID & schema.keys() or schema.get("type") == "object"
+
+
+_SAID = frozenset({"type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"})
 
 
 def _why(text: bytes) -> str | None:

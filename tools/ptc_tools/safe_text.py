@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ptc_tools.schema import shorten
+from ptc_tools.schema import printable, shorten
 
 # An absolute path of at least one directory, not the path of an address (`https://host/a/b`), and Windows'.
 _PATH = re.compile(
     r"""\bfile:/+[^\s'"<>|,;()]+|(?<![\w:/.\\])(?:~?/|\\\\|[A-Za-z]:[\\/])(?:[^\s/\\:'"<>|,;()]+[\\/])+[^\s/\\:'"<>|,;()]*"""
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LIMIT = 400
 _LOOKED_AT = 4_000
 
@@ -21,7 +20,7 @@ def safe_text(text: str) -> str:
     line = next((line for line in text.strip().splitlines() if line.strip()), "")
     if "Traceback (most recent call last)" in text:
         return ""
-    return shorten(_CONTROL.sub("", _PATH.sub("<path>", line.strip()[:_LOOKED_AT])), _LIMIT)
+    return shorten(printable(_PATH.sub("<path>", line.strip()[:_LOOKED_AT])), _LIMIT)
 
 
 def describe_exception(error: BaseException, hide: Callable[[str], str] | None = None) -> str:

@@ -6,6 +6,7 @@ Checks happen when a tool is registered, with `jsonschema` as the authority; on 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, cast
 
@@ -32,6 +33,7 @@ _DIALECTS = {
 LIMITS = "x-ptc-limits"
 UNIQUE = "unique"
 _MAX_MESSAGE = 400
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 Formats: TypeAlias = Mapping[str, Callable[[str], bool]]
 _MAX_ERRORS = 3
 
@@ -151,7 +153,7 @@ class SchemaValidator:
             found.append(f"{where}: {error.message}" if where else error.message)
             if len(found) == _MAX_ERRORS:
                 break
-        return shorten("; ".join(found)) if found else "it does not fit the schema"
+        return shorten(printable("; ".join(found))) if found else "it does not fit the schema"
 
 
 def compile_schema(
@@ -184,6 +186,11 @@ def _asserting(schema: JsonObject) -> JsonObject:
         if isinstance(limits, dict) and limits.get(UNIQUE) is True:
             member["uniqueItems"] = True
     return schema
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal or a reader takes for more than text: controls, escapes, turned directions."""
+    return _CONTROL.sub("", text)
 
 
 def shorten(text: str, limit: int = _MAX_MESSAGE) -> str:

@@ -221,6 +221,7 @@ def typed_tool(function: Callable[P, R], names: Locals, options: ToolOptions) ->
         raise RegistrationError(f"{function!r} is a tool already")
     if not callable(function):
         raise InvalidSignature(f"a tool is made from a function, not from {type(function).__name__}")
+    _check_target(function)
     given = options.get("name")
     name = name_of(function) if given is None else given
     what = f"tool {name!r}"
@@ -280,6 +281,7 @@ def define_tool(
         raise RegistrationError(f"only function tools run here, not {definition.get('type')!r}")
     if not callable(function):
         raise InvalidSignature(f"a tool is made from a function, not from {type(function).__name__}")
+    _check_target(function)
     check_kinds(options, f"tool {definition.get('name')!r}")
     parameters, callers = definition.get("parameters"), definition.get("allowed_callers")
     contract = Contract(
@@ -305,6 +307,23 @@ async def _off_the_loop(function: Callable[[], object]) -> object:
 
 async def _awaited(step: Awaitable[object]) -> object:
     return await step
+
+
+_MAKES_JSON = (dict, list, str, int, float)  # what these make of their arguments is a result
+
+
+def _check_target(function: object) -> None:
+    """Raises `InvalidSignature` for what can be called and gives no result: an instance, or a stream, of its own."""
+    target = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    if isinstance(target, type) and not issubclass(target, _MAKES_JSON):
+        raise InvalidSignature(f"a tool is made from a function, not from the class {target.__name__!r}")
+    body = target if inspect.isroutine(target) else type(target).__call__
+    if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+        raise InvalidSignature(
+            f"function {name_of(function)!r}: a tool returns one value; collect the stream, with a bound"
+        )
 
 
 def _is_async(function: object) -> bool:

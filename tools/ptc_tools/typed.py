@@ -19,13 +19,14 @@ from typing_extensions import TypedDict
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidSchema, InvalidSignature
+from ptc_tools.keys import KeysOfManyForms, names_of
 from ptc_tools.limits import limits_in_words, with_limits
 from ptc_tools.schema import LIMITS, UNIQUE, resolve, walk
 from ptc_tools.strict import FORMATS
 from ptc_tools.typeddicts import modern
 
 # With an exponent of any size, int() of a short text would take all of the memory.
-_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?$"
+DECIMAL = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?$"
 CONFIG = ConfigDict(
     extra="forbid",
     strict=True,
@@ -79,6 +80,8 @@ def json_schema(adapter: Fields | Items, mode: Mode, what: str) -> JsonObject:
     """The adapter's schema as pydantic sees it, with our JSON forms. Raises `InvalidSchema` or `InvalidSignature`."""
     try:
         return cast("JsonObject", adapter.json_schema(mode=mode, schema_generator=_Generator))
+    except KeysOfManyForms as error:
+        raise InvalidSchema(f"{what}: {error}") from None
     except PydanticUserError as error:
         if error.code == "class-not-fully-defined":
             raise InvalidSignature(f"{what}: {_UNNAMED}") from None
@@ -90,7 +93,7 @@ class _Generator(GenerateJsonSchema):
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         """A string: a JSON number would pass through binary floating point on the way."""
-        return with_limits({"type": "string", "pattern": _DECIMAL}, schema)
+        return with_limits({"type": "string", "pattern": DECIMAL}, schema)
 
     def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
         return with_limits(super().date_schema(schema), schema)
@@ -103,6 +106,14 @@ class _Generator(GenerateJsonSchema):
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
         return with_limits(super().timedelta_schema(schema), schema)
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """What comes in has keys of one form each; what goes out is looked at when it does."""
+        found = super().dict_schema(schema)
+        if self.mode == "validation" and (names := names_of(schema.get("keys_schema"))):
+            given = found.get("propertyNames")
+            found["propertyNames"] = {**(given if isinstance(given, dict) else {}), **names}
+        return found
 
     def field_is_required(
         self,

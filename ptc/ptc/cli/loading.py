@@ -37,6 +37,11 @@ def load(name: str, option: str) -> object:
                 f"{option} {name!r}: there is no module {module_name!r}, neither installed nor in {here}"
             ) from None
         raise NotLoadable(f"{option} {name!r}: importing {module_name} failed: {error}") from error
+    except SystemExit as error:  # with status 0 the command would end well, and would have done nothing
+        raise NotLoadable(
+            f"{option} {name!r}: importing {module_name} ended by sys.exit({error.code!r}); guard what is for"
+            ' running it with if __name__ == "__main__"'
+        ) from error
     except Exception as error:
         raise NotLoadable(
             f"{option} {name!r}: importing {module_name} failed: {type(error).__name__}: {error}"
