@@ -216,6 +216,7 @@ class ApprovalDesk:
         self._decided = {request.binding: (request, decision) for request, decision in decided.values()}
         self._verdicts: dict[str, Decision | None] = {}
         self._refused: dict[str, Deny] = {}
+        self._behalf: dict[str, Call] = {}
         self.code_tool: str | None = None
         self.asks = None if rule.ask is None and not self._decided else self._asks
         """See `ptc_tools.policy.Approver`."""
@@ -285,12 +286,17 @@ class ApprovalDesk:
 
     def open_requests(self, waiting: Collection[str]) -> tuple[ApprovalRequest, ...]:
         """What is asked of a batch in which these calls wait: of themselves, and of local programs among them."""
-        return tuple(
-            request
-            for request in self.requests.values()
-            if request.call_id in waiting
-            or (isinstance(request.caller, Program) and request.caller.caller_id in waiting)
+        return tuple(request for request in self.requests.values() if self._waits(request, waiting))
+
+    def _waits(self, request: ApprovalRequest, waiting: Collection[str]) -> bool:
+        asks = self._behalf.get(request.call_id, request)
+        return asks.call_id in waiting or (
+            isinstance(asks.caller, Program) and asks.caller.caller_id in waiting
         )
+
+    def on_behalf(self, request: ApprovalRequest, call: Call) -> None:
+        """A request about a read that is asked for a call: it is that call that waits."""
+        self._behalf[request.call_id] = call
 
     def _request(self, call: Call, contract: Contract, arguments: JsonObject) -> ApprovalRequest:
         asked = None if contract.publication is None else contract.publication.confirmation

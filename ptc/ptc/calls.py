@@ -81,6 +81,7 @@ class Calls:
                     spent=spent,
                     limits=settings.limits,
                     decided=decided,
+                    layers=(self._failing, *settings.middleware),
                 )
 
     @property

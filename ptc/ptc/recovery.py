@@ -7,13 +7,14 @@ does not tell, the run pauses for a decision. Nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from ptc.approval import ApprovalDesk, ApprovalRequest, Approve, Decision, Deny, Happened
+from ptc.approval import ApprovalDesk, ApprovalPending, ApprovalRequest, Approve, Decision, Deny, Happened
 from ptc.durable import Durable, in_tool
 from ptc.errors import ContractChanged
+from ptc.giving import through_layers
 from ptc.limits import Limits, Spent
 from ptc.past import PastCall
 from ptc.reporting import RunReporter
@@ -24,8 +25,8 @@ from ptc_tools.compare import compare
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.errors import InvalidJson
-from ptc_tools.invoke import Invoker
-from ptc_tools.middleware import Invocation
+from ptc_tools.invoke import Invoker, parse_arguments
+from ptc_tools.middleware import Invocation, Middleware
 from ptc_tools.outcome import Denied, Empty, Failure, Outcome, Success, Uncertain
 from ptc_tools.tool import AnyTool
 
@@ -42,6 +43,7 @@ class Recovery:
         spent: Spent,
         limits: Limits,
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
+        layers: Sequence[Middleware] = (),
     ) -> None:
         self.desk = desk
         self.durable = durable
@@ -51,6 +53,7 @@ class Recovery:
         self._reporter = reporter
         self._spent = spent
         self._limits = limits
+        self._layers = layers
         self._decided = {
             call_id: decision for call_id, (request, decision) in decided.items() if request.uncertain
         }
@@ -147,6 +150,8 @@ class Recovery:
             return await self._decide(invoker, past, tool, decision, run)
         known, outcome = await self._reconcile(invoker, past, tool, run)
         if known:
+            if outcome is not None:
+                outcome = await self._given(invoker, past, tool, outcome, run)
             return await self._told(past, tool.contract, "reconciled", run, outcome)
         await self._told(past, tool.contract, "waiting", run)
         raise await self.desk.hold(self._request(past), tool.contract, run)
@@ -183,8 +188,20 @@ class Recovery:
             outcome = invoker.released_value(
                 Invocation(tool, past_arguments(past), past.call, run), decision.result
             )
+        if outcome is not None:
+            outcome = await self._given(invoker, past, tool, outcome, run)
         resolution = "run_again" if isinstance(decision, Approve) else "decided"
         return await self._told(past, tool.contract, resolution, run, outcome)
+
+    async def _given(
+        self, invoker: RecoveringInvoker, past: PastCall, tool: AnyTool, found: Outcome, run: RunContext
+    ) -> Outcome:
+        """What was found out reaches model and program as the tool's own result would: through the layers."""
+        try:
+            arguments = cast("JsonObject", parse_arguments(past.call.arguments))
+        except InvalidJson:
+            arguments = past_arguments(past)
+        return await invoker.given(Invocation(tool, arguments, past.call, run), found, self._layers)
 
     async def _reconcile(
         self, invoker: RecoveringInvoker, past: PastCall, tool: AnyTool, run: RunContext
@@ -203,7 +220,12 @@ class Recovery:
         arguments = request["arguments"]
         assert isinstance(arguments, dict)
         read = Call(call_id, name, arguments, caller, namespace or None)
-        told = await Invoker.invoke(invoker, read, run)
+        try:
+            told = await Invoker.invoke(invoker, read, run)
+        except ApprovalPending as pending:
+            self.desk.on_behalf(pending.request, past.call)
+            await self._told(past, tool.contract, "waiting", run)
+            raise
         if isinstance(told, (Denied, Failure)) or not isinstance(told, Success):
             return False, None
         value = told.value
@@ -278,6 +300,16 @@ class RecoveringInvoker(Invoker):
         elif recovery is not None:
             recovery.check_contract(call, self)
         return await super().invoke(call, run)
+
+    async def given(self, invocation: Invocation, found: Outcome, layers: Sequence[Middleware]) -> Outcome:
+        """See `ptc.giving`."""
+        return await through_layers(
+            invocation,
+            found,
+            catalog=self.catalog,
+            layers=layers,
+            max_result_bytes=self._max_result_bytes,
+        )
 
     async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
         """Attempts are counted over all processes of the run."""
