@@ -50,8 +50,9 @@ class Ledger:
         key = _key(kind, call)
         return next((outcome for other, outcome in known if other == key), None)
 
-    def put(self, kind: str, call: Call, outcome: Outcome) -> None:
-        if not isinstance(outcome, Denied):  # what never ran may be asked again
+    def put(self, kind: str, call: Call, outcome: Outcome, *, ran: bool = False) -> None:
+        """`ran`: the path ran the tool, whatever the outcome says: a middleware may deny what it saw done."""
+        if ran or not isinstance(outcome, Denied):  # what never ran may be asked again
             self._by_id.setdefault(call.call_id, []).append((_key(kind, call), outcome))
 
 
@@ -104,13 +105,11 @@ class Batch:
         self._speakers = {one for one in callers if _may_speak(one, self.run)}
         gate = asyncio.Semaphore(self.limit)
         try:
-            if len(pending) == 1:
-                await self._one(pending[0], gate)
-            else:
-                for call in pending:
-                    task = asyncio.create_task(self._one(call, gate))
-                    self._running[call.call.call_id] = task
-                await asyncio.gather(*self._running.values())
+            # Each in a task of its own, also a call that is alone: a tool that swallows its cancellation must
+            # not swallow the run's.
+            for call in pending:
+                self._running[call.call.call_id] = asyncio.create_task(self._one(call, gate))
+            await asyncio.gather(*self._running.values())
         except BaseException:
             await self._stop_running()
             self.result.waiting.clear()
@@ -140,11 +139,11 @@ class Batch:
                 self._settle(pending, outcome)
         except TerminateRun as stop:
             self.result.stop = self.result.stop or stop
-            outcome = stop.outcome or Cancelled("the run was ended before the call gave a result")
+            outcome = stop.outcome or self._cut_off(call, "the run was ended")
             self._settle(pending, outcome)
         except FailRun as stop:
             self.result.stop = stop
-            self._settle(pending, Cancelled(f"the run was failed: {stop.message}"))
+            self._settle(pending, self._cut_off(call, f"the run was failed: {stop.message}", ""))
         except ApprovalPending:
             self.result.waiting.add(call.call_id)
         except HostControlFlow as stop:
@@ -156,6 +155,12 @@ class Batch:
             if not self.failing.took_back_its_cancel():
                 raise
             self.result.stop = self.failing.stop
+
+    def _cut_off(self, call: Call, why: str, otherwise: str = " before the call gave a result") -> Cancelled:
+        """What the transcript says of a call that ended the run. A result that was there is not handed out, since
+        not every layer has seen it; that there was one is said, lest the call be made again."""
+        ran = self.reporter.has_run(call)
+        return Cancelled(f"{why}; the tool had run, and its result is withheld" if ran else why + otherwise)
 
     async def _invoke(self, pending: PendingCall) -> Outcome:
         call = pending.call
@@ -192,8 +197,8 @@ class Batch:
         if pending.call.call_id in self.result.outcomes:
             return
         self.result.outcomes[pending.call.call_id] = outcome
-        self.ledger.put(pending.kind, pending.call, outcome)
         self.reporter.note_missing(pending.call, outcome)
+        self.ledger.put(pending.kind, pending.call, outcome, ran=self.reporter.has_run(pending.call))
         self.settled(pending.call, outcome)
 
     async def _stop_running(self) -> None:

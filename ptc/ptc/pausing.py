@@ -225,11 +225,12 @@ def restore_ledger(
             kind = item_type(calls[key])
             (meant,) = step.meant([CallRequested(kind, call_of(calls[key]), calls[key])])
             call = meant.call
-            outcome = next((one.outcome for one in told.get(key, ()) if one.call == call), None)
+            reports = [one for one in told.get(key, ()) if one.call == call]
+            outcome = reports[0].outcome if reports else None
             if outcome is None:  # of a run that this one went on from
                 outcome = _outcome_of(item.get("output"), step.promised(kind, call.namespace, call.name))
             if outcome is not None:
-                ledger.put(kind, call, outcome)
+                ledger.put(kind, call, outcome, ran=any(report.ran for report in reports))
 
 
 def restore_reports(reporter: RunReporter, state: RunState) -> None:

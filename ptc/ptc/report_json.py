@@ -29,6 +29,7 @@ def report_to_json(report: CallReport) -> JsonObject:
         "duration_us": report.duration_us,
         "request": report.request,
         "reused": report.reused,
+        "ran": report.ran,
     }
 
 
@@ -36,13 +37,15 @@ def report_from_json(value: JsonObject) -> CallReport:
     """Raises KeyError for what `report_to_json` did not write."""
     told = cast("dict[str, Any]", value)
     caller = Direct() if told["program"] is None else Program(told["program"])
+    outcome = outcome_from_json(told["outcome"])
     return CallReport(
         call=Call(told["call_id"], told["name"], told["arguments"], caller, told["namespace"], told["line"]),
-        outcome=outcome_from_json(told["outcome"]),
+        outcome=outcome,
         started_us=told["started_us"],
         duration_us=told["duration_us"],
         request=told["request"],
         reused=told["reused"],
+        ran=told.get("ran", outcome.status != "denied"),  # a state of before told it by the outcome alone
     )
 
 

@@ -48,6 +48,7 @@ class RunReporter:
         self._reports: list[tuple[int, CallReport]] = []
         self._order = 0
         self._told: set[tuple[int, str]] = set()
+        self._let_in: set[tuple[int, str]] = set()
         self._programs: dict[str, ProgramReport] = {}
         self.suspended: dict[str, JsonObject] = {}
 
@@ -64,11 +65,18 @@ class RunReporter:
     @property
     def ran(self) -> frozenset[str]:
         """Qualified names of the tools that really ran; programs of the service are one of them."""
-        names = {
-            report.call.qualified_name for _, report in self._reports if report.outcome.status != "denied"
-        }
+        names = {report.call.qualified_name for _, report in self._reports if report.ran}
         hosted = any(program.language == "javascript" for program in self._programs.values())
         return frozenset(names | {HOSTED_PROGRAMS} if hosted else names)
+
+    @property
+    def anything_ran(self) -> bool:
+        """Whether any call was let in to run, also one that has no report."""
+        return bool(self._let_in) or any(report.ran for _, report in self._reports)
+
+    def has_run(self, call: Call) -> bool:
+        """Whether this call of the current response was let in to run. The path says so, not the outcome."""
+        return (self.request, call.call_id) in self._let_in
 
     def restore(self, calls: Sequence[CallReport], programs: Sequence[ProgramReport]) -> None:
         """Begins with what the run did before it was paused."""
@@ -81,6 +89,7 @@ class RunReporter:
         if self._recorder is not None:
             token = await self._recorder.started(call, contract, arguments, run)
         self._order += 1
+        self._let_in.add((self.request, call.call_id))
         if self._on_start is not None:
             self._on_start(call)
         return _Running(call, self.request, time.time_ns() // 1000, self._order, token)
@@ -141,7 +150,9 @@ class RunReporter:
     def note(self, call: Call, outcome: Outcome, *, reused: bool = False) -> None:
         """Reports a call that did not run: denied, cancelled before it started, or given again."""
         self._order += 1
-        self._add(self._order, CallReport(call, outcome, time.time_ns() // 1000, 0, self.request, reused))
+        ran = self.has_run(call) or (reused and outcome.status != "denied")
+        report = CallReport(call, outcome, time.time_ns() // 1000, 0, self.request, reused, ran)
+        self._add(self._order, report)
 
     def note_missing(self, call: Call, outcome: Outcome) -> None:
         """Reports a call's outcome unless the path did: one that was given up before it could start."""

@@ -32,7 +32,8 @@ class CallReport:
 
     `request` is the number (from 1) of the request whose response asked for it; for a call from inside a
     local program, the one that asked for the program. `reused`: the call had been executed before in this
-    run, and its outcome was given again without running it.
+    run, and its outcome was given again without running it. `ran`: it was let in to run, so that it may have
+    had its effect, whatever the outcome says: a middleware may deny a call after its tool has run.
     """
 
     call: Call
@@ -41,6 +42,7 @@ class CallReport:
     duration_us: int
     request: int
     reused: bool = False
+    ran: bool = True
 
 
 @dataclass(frozen=True, slots=True)

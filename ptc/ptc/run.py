@@ -15,6 +15,7 @@ from ptc.answering import Answers
 from ptc.asking import Emit
 from ptc.batch import failing
 from ptc.calls import Calls
+from ptc.cancelling import Cancellation
 from ptc.compacting import compact_history
 from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.conversation import Conversation
@@ -166,6 +167,7 @@ class Run:
 
     async def _drive(self) -> RunResult[object]:
         self._tell(RunStarted(self._start.run_id))
+        self._cancellation = Cancellation()
         async with self._resources:
             try:
                 ending = await self._within_time()
@@ -246,6 +248,7 @@ class Run:
                 durable=self._durable,
             )
             step = await self._next_step()
+            self._cancellation.check()
             open_before = self._conversation.open_programs
             self._reporter.request = self._spent.requests + 1
             events = await self._exchange.next(step)
@@ -308,6 +311,7 @@ class Run:
     async def _run_batch(
         self, step: Step, pending: Sequence[PendingCall], open_before: tuple[str, ...]
     ) -> Ending | None:
+        self._cancellation.check()
         pending = step.meant(pending)
         result = self._answers.given_before(pending)
         if result is None:
@@ -377,10 +381,9 @@ class Run:
         self._answers.give_the_rest(self._steps.current)
         refused = await self._answers.refuse_response(self._steps.current, error)
         if isinstance(error, RunError):
-            ran = any(report.outcome.status != "denied" for report in self._reporter.calls)
             error.run_id = self._start.run_id
             error.items = (*self._conversation.history, *refused)
-            error.safe_to_retry = not ran and not self._exchange.in_doubt
+            error.safe_to_retry = not self._reporter.anything_ran and not self._exchange.in_doubt
             error.usage = self._spent.usage
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
         if isinstance(error, ResponseIncomplete):
