@@ -16,6 +16,7 @@ import pytest
 from ptc.audit import Checkpoints, FileAnchor, Rotation
 from ptc.audit.anchors import read_notes
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
+from ptc.audit.keys import Keyring
 from ptc.audit.lines import leaf_hash
 from ptc.audit.notes import verifier_key
 from ptc.audit.store import segments
@@ -24,50 +25,8 @@ from ptc.audit.verification import Verification
 from ptc.audit.verify import verify
 from ptc_tools.call import JsonValue
 from ptc_tools.outcome import Success
+from tests.ptc.audit_rewriting import rechain, resign, rewrite
 from tests.ptc.audit_support import FORMS, KEYS, RUN, fill, open_log, raw_lines, read, record_call
-
-
-def rewrite(path: Path, lines: list[bytes], seqs: list[int] | None = None) -> None:
-    """Puts these lines in the place of a log's, as somebody who may write to the file would."""
-    if path.suffix == ".jsonl":
-        path.write_bytes(b"".join(line + b"\n" for line in lines))
-        return
-    with closing(sqlite3.connect(path)) as db:
-        rows = db.execute("SELECT * FROM records ORDER BY seq").fetchall()
-        db.execute("DELETE FROM records")
-        for number, line in enumerate(lines):
-            old = rows[min(number, len(rows) - 1)]
-            seq = seqs[number] if seqs else number + 1
-            db.execute(
-                "INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?)", (seq, *_columns(line, old), line.decode())
-            )
-        db.commit()
-
-
-def _columns(line: bytes, old: tuple[object, ...]) -> tuple[object, ...]:
-    try:
-        record = json.loads(line)
-        assert isinstance(record["type"], str)
-    except (ValueError, KeyError, TypeError):
-        return old[1:8]
-    tool = record.get("tool", {})
-    name = f"{tool['namespace']}.{tool['name']}" if "namespace" in tool else tool.get("name")
-    run = record.get("identity", {}).get("run")
-    caller = {"program": "programmatic", "direct": "direct"}.get(record.get("origin", {}).get("caller"))
-    status = record.get("outcome", {}).get("status") or (run and record.get("data", {}).get("status"))
-    digest = record.get("content", {}).get("arguments_digest")
-    return record.get("at"), record.get("type"), run, name, caller, status or None, digest
-
-
-def rechain(lines: list[bytes]) -> list[bytes]:
-    """Recomputes the chain, as a careful forger would."""
-    done: list[bytes] = []
-    previous = "0" * 64
-    for number, line in enumerate(lines, 1):
-        record = {**json.loads(line), "seq": number, "prev": previous}
-        done.append(canonical(record))
-        previous = leaf_hash(done[-1]).hex()
-    return done
 
 
 def check(path: Path, anchor: Path | None = None, trusted: bool = True) -> Verification:
@@ -210,21 +169,9 @@ def test_too_many_records_without_a_checkpoint_are_not_intact(tmp_path: Path) ->
 
 def test_a_checkpoint_signed_with_another_key_is_found(log: Path) -> None:
     """A forger has a key too, and names it in the log."""
-    from ptc.audit.keys import Keyring
-    from ptc.audit.merkle import root
-    from ptc.audit.notes import Checkpoint, Signer, origin
-
     lines = raw_lines(log)
-    forger = Signer(origin(json.loads(lines[0])["log"]), Keyring.generate().active("signing").secret)
     lines[4] = lines[4].replace(b"get_inventory", b"get_inventorx")
-    lines = rechain(lines)
-    leaves = [leaf_hash(line) for line in lines[:-1]]
-    last = json.loads(lines[-1])
-    last["data"]["note"] = forger.sign(
-        Checkpoint(forger.verifier_key.split("+")[0], len(leaves), root(leaves))
-    )
-    last["data"]["signing_key"] = forger.verifier_key
-    rewrite(log, [*lines[:-1], canonical(last)])
+    rewrite(log, resign(lines, Keyring.generate()))
     assert check(log, trusted=False).verdict == "intact", "nothing but a trusted key shows this"
     assert check(log, trusted=True).verdict == "tampered"
 

@@ -52,6 +52,12 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("signing_key", "metadata", "verifier key of the checkpoints (C2SP note), null when unsigned"),
         ("checkpoint_records", "metadata", "records after which a checkpoint is signed"),
         ("clean", "metadata", "whether the log had been closed before; null for a new one"),
+        (
+            "unsigned",
+            "metadata",
+            "first and last record at the end that was found which no key of the keyring had signed: a crash left"
+            " them so, or somebody wrote them; else null",
+        ),
     ),
     _type(
         "audit.recovered",
@@ -112,6 +118,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         "audit.closed",
         "the log was closed in order; without this record at the end, its writer died",
         ("records", "metadata", "records written since it was opened"),
+        ("note", "metadata", "signed note of the tree head over every record before this one"),
     ),
     # Runs and requests.
     _type(

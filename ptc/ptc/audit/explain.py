@@ -6,7 +6,7 @@ compared. What a record leaves out is compared by its digest; nothing is taken f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -143,10 +143,11 @@ def compare_start(life: Life, bundle: JsonObject, journal: Journal, keys: Keyrin
             raise Parted("the program text in the log is not the one that ran", program)
 
 
-def compare_calls(life: Life, journal: Journal, keys: Keyring) -> None:
+def compare_calls(life: Life, journal: Journal, keys: Keyring, unrecorded: Collection[str] = ()) -> None:
     """The log's calls of this program and the journal's are the same, with the same arguments and answers.
 
     What the program was told is what the log says last of a call: attempts before it were not released.
+    `unrecorded`: calls of level `none`, of which the log rightly holds nothing.
     """
     call_id = life.call_id
     made = {f"{call_id}:{entry.number}": entry for entry in journal.entries if isinstance(entry, CallMade)}
@@ -156,10 +157,10 @@ def compare_calls(life: Life, journal: Journal, keys: Keyring) -> None:
     last: dict[str, Record] = {}
     for record in life.calls:
         name = str(record["identity"]["call"])
-        entry = made.get(_asked_for(name))
+        entry = made.get(asked_for(name))
         if entry is None:
             raise Parted(f"the log has a call {name} that the program never made", record)
-        if _asked_for(name) != name:
+        if asked_for(name) != name:
             continue  # the host's own read, to find out what became of the call
         _compare_call(record, name, entry, keys)
         if record["type"] in ("tool.finished", "tool.denied"):
@@ -169,11 +170,14 @@ def compare_calls(life: Life, journal: Journal, keys: Keyring) -> None:
             _compare_answer(last[name], answer, keys)
         elif name in life.settled:
             raise Unprovable(f"the outcome of {name} was found out after a crash; the log does not hold it")
+        elif name in unrecorded:
+            raise Unprovable(f"{name} was made at the level none: the log holds nothing of it")
         else:
             raise Parted(f"the program was given an answer for {name} that the log does not know")
 
 
-def _asked_for(name: str) -> str:
+def asked_for(name: str) -> str:
+    """The call that this one is of: itself, or where it is the host's own read, what that asks about."""
     base, mark, number = name.rpartition(":reconcile:")
     return base if mark and number.isdigit() else name
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from ptc.audit.errors import AuditKeyError
 from ptc.audit.merkle import Frontier, root
-from ptc.audit.notes import Checkpoint, Verifier, origin, parse
+from ptc.audit.notes import Checkpoint, Verifier, fits_key, origin, parse
 from ptc.audit.reader import Line
+from ptc.audit.resume import MOST_UNSIGNED, most_unsigned
 from ptc.audit.verification import Verification
 
-_DEFAULT_INTERVAL: Final = 1000
-_GROUP_SLACK: Final = 1024
-_INLINE_SLACK: Final = 10_000
-"""Records by which a checkpoint may come late: with the group that made it due, or, where callers write with
-their own hands, when the log's thread gets its turn."""
+_UNKNOWN: Final = object()
+"""The key that the log names, where the record that names it is not here."""
 _REWRITTEN: Final = "an anchor saw other records up to here: the log was rewritten"
 _OTHER_ROOT: Final = "the records before it do not have the root that was signed"
 
@@ -45,9 +42,10 @@ class Heads:
         self._begins_late = False
         self._is_signed = False
         self._signed_at = 0
-        self._most_unsigned = _DEFAULT_INTERVAL + _INLINE_SLACK
+        self._most_unsigned = self._promised = MOST_UNSIGNED
         self._said_unsigned = False
-        self._other_keys = False
+        self._other_keys = self._given_signed = False
+        self._named: object = _UNKNOWN
 
     def begin(self, log: str) -> None:
         """The log's id is known: keys and anchors are for one log."""
@@ -62,13 +60,30 @@ class Heads:
         self._tree = None
         self._begins_late = begins_late
 
-    def opened(self, data: dict[str, Any]) -> None:
-        """What `audit.opened` says of the checkpoints to come."""
-        self._is_signed = isinstance(data.get("signing_key"), str)
-        interval = data.get("checkpoint_records")
-        if isinstance(interval, int):
-            slack = _INLINE_SLACK if data.get("sync") == "none" else _GROUP_SLACK
-            self._most_unsigned = interval + slack
+    def opened(self, line: Line, seq: int, data: dict[str, Any], last: tuple[str, str]) -> None:
+        """What `audit.opened` says of the checkpoints to come, and whether what it continues was signed.
+
+        `last`: the types of the two records before it, the newer one second.
+        """
+        self._named = data.get("signing_key")
+        was_signed, self._is_signed = self._is_signed, isinstance(self._named, str)
+        if self._report.records > 1 and (was_signed or self._is_signed or self._given):
+            self._reopened(line, seq, last)
+        self._most_unsigned = most_unsigned(data) or self._most_unsigned
+
+    def _reopened(self, line: Line, seq: int, last: tuple[str, str]) -> None:
+        """From here on signatures cover the records before as well, also such as nobody had signed until then."""
+        before = last[1] if last[1] != "audit.recovered" else last[0]
+        first = max(self._signed_at + 1, self._report.first_seq or 1)
+        end = seq - 1 if before == last[1] else seq - 2
+        if first > end or self._tree is None:
+            return
+        self._report.unsigned.append((first, end))
+        what = f"records {first} to {end} were not signed when the log was opened again"
+        if before in ("audit.closed", "audit.checkpoint"):
+            self._report.add("incomplete", f"{what}, and its end says that they were closed", line, seq)
+        elif end - first >= self._promised:
+            self._report.add("incomplete", f"{what}, and a crash leaves fewer so", line, seq)
 
     def add(self, line: Line, seq: object, leaf: bytes) -> None:
         """The next record, after it was looked at in every other way."""
@@ -92,40 +107,67 @@ class Heads:
             self._report.add("incomplete", what, line, seq)
 
     def checkpoint(self, line: Line, record: dict[str, Any]) -> None:
-        report, seq, data = self._report, record["seq"], record.get("data")
+        seq, data = record["seq"], record.get("data")
         data = data if isinstance(data, dict) else {}
-        text, named = str(data.get("note", "")), data.get("signing_key")
-        head = parse(text)
+        named, frontier = data.get("signing_key"), data.get("frontier")
+        self._named = named
+        found = self._head(line, seq, str(data.get("note", "")), named)
+        if found is None:
+            return
+        head, signed = found
+        if self._tree is None and self._begins_late:
+            self._pick_up(line, seq, head, frontier, signed)
+        elif self._tree is not None and frontier != [node.hex() for node in self._tree.roots]:
+            self._report.add("tampered", "its frontier is not that of the tree that was signed", line, seq)
+        self._say_signed(head, signed)
+
+    def closed(self, line: Line, record: dict[str, Any]) -> None:
+        """`audit.closed` is signed itself, so that a crash just behind it is no rewrite."""
+        note = record.get("data", {}).get("note")
+        found = self._head(line, record["seq"], note, self._named) if isinstance(note, str) else None
+        if found is not None:
+            self._say_signed(*found)
+
+    def _head(self, line: Line, seq: int, text: str, named: object) -> tuple[Checkpoint, bool] | None:
+        """A note of this log at this place, and whether a key that counts has signed it; None where it is not one."""
+        report, head = self._report, parse(text)
         if head is None or head.origin != origin(str(report.log)) or head.size != seq - 1:
             report.add("tampered", "its checkpoint is not one of this log at this place", line, seq)
-            return
+            return None
         if self._tree is not None and self._root() != head.root:
             report.add("tampered", _OTHER_ROOT, line, seq)
-            return
-        signed = self._signed(text, named)
-        if signed is False:
-            if self._is_of_another_ring(text, named):
-                self._say_other_keys(line, seq, str(named))
-            else:
-                report.add("tampered", "its checkpoint is not signed with the verifier key", line, seq)
-            return
-        if signed:
-            self._signed_at = seq
-        if self._tree is None and self._begins_late:
-            self._pick_up(line, seq, head, data.get("frontier"), bool(signed))
-        if signed and self._tree is not None:
-            report.signed_to = head.size
-            report.signed_by = "given" if self._given else "named by the log"
+            return None
+        signer = self._signer(text, named)
+        if signer is None and self._is_of_another_ring(text, named):
+            self._say_other_keys(line, seq, str(named))
+            return None
+        if signer is None and (self._given or isinstance(named, str)):
+            report.add("tampered", "its checkpoint is not signed with the verifier key", line, seq)
+            return None
+        if signer is not None and named is not _UNKNOWN and signer != named:
+            report.add("tampered", "its checkpoint names another key than it is signed with", line, seq)
+            return None
+        return head, signer is not None
 
-    def sealed(self, last_seq: int) -> None:
+    def _say_signed(self, head: Checkpoint, signed: bool) -> None:
+        if signed:
+            self._signed_at = head.size + 1
+            self._given_signed = self._given
+            self._promised = self._most_unsigned
+        if signed and self._tree is not None:
+            self._report.signed_to = head.size
+            self._report.signed_by = "given" if self._given else "named by the log"
+
+    def sealed(self, last_seq: int, last_type: str) -> None:
         """A signed log closes with a checkpoint over all of it, as its last record."""
-        if not (self._given or self._is_signed) or last_seq in (self._signed_at, self._report.anchored_to):
+        if not (self._given or self._is_signed) or last_seq == self._report.anchored_to:
             return
-        what = (
-            f"it was closed and no signed checkpoint covers the records after {self._signed_at}: they were"
-            " rewritten, or the checkpoint was cut off (by hand, or as its writer was killed while closing)"
-        )
-        self._report.add_of_log("tampered", what, last_seq)
+        if last_seq != self._signed_at:
+            what = f"it was closed and no signature covers the records after {self._signed_at}: they were rewritten"
+            self._report.add_of_log("tampered", what, last_seq)
+        elif last_type == "audit.closed":
+            what = "its last checkpoint was cut off: its writer was killed just then, or somebody did it"
+            self._report.add_of_log("incomplete", what, last_seq)
 
     def end(self, last_seq: int) -> None:
         """Nothing more comes: anchors that reached nothing, and keys that nobody vouched for."""
@@ -152,17 +194,17 @@ class Heads:
 
     # Keys.
 
-    def _signed(self, note: str, named: object) -> bool | None:
-        """None where the checkpoint carries no signature and none was asked for."""
+    def _signer(self, note: str, named: object) -> str | None:
+        """The key that has signed a note: of those that were given, else the one that the log names."""
         if self._given:
-            return any(verifier.check(note) is not None for verifier in self._verifiers)
-        return _fits_key(note, named) if isinstance(named, str) else None
+            return next((v.text for v in self._verifiers if v.check(note) is not None), None)
+        return named if isinstance(named, str) and fits_key(note, named) else None
 
     def _is_of_another_ring(self, note: str, named: object) -> bool:
         """Whether the log was signed all along with a key that the keyring just does not have."""
-        if self._asked_for or self._signed_at or not isinstance(named, str):
+        if self._asked_for or self._given_signed or not isinstance(named, str):
             return False
-        return _fits_key(note, named)
+        return fits_key(note, named)
 
     def _say_other_keys(self, line: Line, seq: int, named: str) -> None:
         if not self._other_keys:
@@ -210,10 +252,3 @@ class Heads:
         self._tree, self._leaves, self._begins_late = tree, [], False
         if anchored:
             self._report.anchored_to = head.size
-
-
-def _fits_key(note: str, verifier_key: str) -> bool:
-    try:
-        return Verifier(verifier_key).check(note) is not None
-    except AuditKeyError:
-        return False

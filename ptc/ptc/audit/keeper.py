@@ -94,6 +94,8 @@ class Keeper:
         self._patience = _PATIENCE
         self._unpublished: list[str] = []
         self._asked = False
+        self._opened = False
+        """Whether `audit.opened` is written: nothing of what was found may be signed before it is told."""
         self.anchor_failures = 0
         self.on_written: Callable[[list[Entry]], None] | None = None
 
@@ -104,6 +106,8 @@ class Keeper:
     def written(self, entries: list[Entry]) -> bool:
         self._frontier.extend([entry.leaf for entry in entries])
         self._since += len(entries)
+        if not self._opened:
+            self._opened = any(entry.columns.type == "audit.opened" for entry in entries)
         if self._unpublished:
             self._publish()
         if self.on_written is not None:
@@ -111,6 +115,8 @@ class Keeper:
         return self._asked or self._since >= self._checkpoints.records or self._is_full_hint()
 
     def due(self, store: Store, place: Place) -> Draft | None:
+        if not self._opened:
+            return None
         if self._rotating:
             self._rotating = False
             return self._rotate(store, place)
@@ -148,6 +154,8 @@ class Keeper:
         return self._make("audit.rotated", {"file": file, "records": records, "reason": reason})
 
     def next_due(self) -> float | None:
+        if not self._opened:
+            return None
         due = self._last_checkpoint + self._checkpoints.seconds
         if self._rotation.seconds is not None:
             left = self._rotation.seconds - (self._clock() - self._file_opened_us) / 1_000_000
@@ -164,10 +172,7 @@ class Keeper:
 
         It is published once it is durable.
         """
-        tree = Frontier(self._frontier.size, self._frontier.roots)
-        tree.extend([entry.leaf for entry in entries])
-        head = Checkpoint(self._origin, tree.size, tree.root())
-        note = self._signer.sign(head) if self._signer else head.text()
+        tree, note = self._head(entries)
         frontier: list[JsonValue] = [node.hex() for node in tree.roots]
         self._since = 0
         self._asked = False
@@ -184,6 +189,16 @@ class Keeper:
                 "signing_key": self._signer.verifier_key if self._signer else None,
             },
         )
+
+    def note(self, entries: Sequence[Entry]) -> str:
+        """The tree head over everything written so far, and `entries`: for the record that closes the log."""
+        return self._head(entries)[1]
+
+    def _head(self, entries: Sequence[Entry]) -> tuple[Frontier, str]:
+        tree = Frontier(self._frontier.size, self._frontier.roots)
+        tree.extend([entry.leaf for entry in entries])
+        head = Checkpoint(self._origin, tree.size, tree.root())
+        return tree, self._signer.sign(head) if self._signer else head.text()
 
     def _checkpoint_reason(self) -> Reason | None:
         if self._asked:

@@ -23,7 +23,7 @@ from ptc.audit.journals import Journals
 from ptc.audit.jsonl import JsonLines
 from ptc.audit.keeper import Checkpoints, Keeper, Rotation
 from ptc.audit.keys import Keyring
-from ptc.audit.lines import Draft, Statement
+from ptc.audit.lines import Draft, Statement, place_all
 from ptc.audit.notes import Signer, origin
 from ptc.audit.policy import Level, Levels
 from ptc.audit.records import Records, Started
@@ -31,6 +31,7 @@ from ptc.audit.redact import Redaction, Redactor
 from ptc.audit.resume import Standing, standing
 from ptc.audit.sqlite import SqliteStore
 from ptc.audit.store import End, Store, Sync, suffix_kind
+from ptc.audit.told import Line, Told
 from ptc.audit.values import Unencodable
 from ptc.audit.writer import Fail, Writer
 from ptc_tools.call import Call, JsonObject, JsonValue
@@ -102,7 +103,7 @@ class AuditLog:
             if kind == "jsonl"
             else SqliteStore(self.path, durable=sync != "none")
         )
-        stood = standing(_open(store, self.path), self.path, store)
+        stood = standing(_open(store, self.path), self.path, store, keyring)
         self.log_id = stood.log or secrets.token_hex(16)
         digest_key = keyring.active("digest")
         signer = Signer(origin(self.log_id), keyring.active("signing").secret) if signed else None
@@ -133,6 +134,7 @@ class AuditLog:
         self._fail = fail
         keeps = self._levels.events == "full" if journals is None else journals
         self._journals = Journals(self.path, self.log_id, keyring) if keeps else None
+        self._told = Told() if keeps else None
         rotates = rotate is not None and (rotate.bytes is not None or rotate.seconds is not None)
         self.can_hold_runs = kind == "sqlite" and fail == "closed" and not rotates
         self._writer = Writer(
@@ -144,7 +146,7 @@ class AuditLog:
             make=self._records.own,
             clock=self._clock,
         )
-        self._finalizer = weakref.finalize(self, _close, self._writer, self._records, stood.seq)
+        self._finalizer = weakref.finalize(self, _close, self._writer, self._records, self._keeper, stood.seq)
         self.verifier_key = signer.verifier_key if signer else None
         try:
             self._say_opened(stood, sync, fail, digest_key.id)
@@ -168,19 +170,30 @@ class AuditLog:
         `also`: of a run store in this log's file (`ptc.store`), for the transaction of the record.
         """
         token, record = self._records.started(call, contract, arguments, run)
+        line = None
+        if self._told is not None and (told := self._told.of(run.run_id, call.caller)) is not None:
+            token.told, token.call_id = told, call.call_id
+            if record is None:
+                told.unrecorded(call.call_id)
+            else:
+                line = told.draft(call.call_id, record)
         record = self._with(record, also)
         if record is None:
             return Done(token)
         if not self._inline:
-            return self._start(token, record)
+            return self._start(token, record, line)
         try:
             token.seq = self._writer.write(record)
         except AuditError as error:
             return Done(error=error)
+        if line is not None:
+            line.sure = token.seq is not None
         return Done(token)
 
-    async def _start(self, token: Started, record: Draft) -> Started:
+    async def _start(self, token: Started, record: Draft, line: Line | None) -> Started:
         token.seq = await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+        if line is not None:
+            line.sure = token.seq is not None
         return token
 
     def finished(
@@ -188,14 +201,18 @@ class AuditLog:
     ) -> Coroutine[Any, Any, None]:
         """Durable when awaited. Raises AuditUnavailable: then the result must not be released."""
         assert isinstance(token, Started)
-        record = self._with(self._records.finished(token, outcome, duration_us), also)
-        return Done(None) if record is None else self._write(record)
+        record = self._records.finished(token, outcome, duration_us)
+        line = None if token.told is None or record is None else token.told.draft(token.call_id, record)
+        record = self._with(record, also)
+        return Done(None) if record is None else self._write(record, line)
 
     def denied(
         self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext
     ) -> Coroutine[Any, Any, None]:
         """Durable when awaited: also at level `none`."""
-        return self._write(self._records.denied(call, contract, outcome, run))
+        record = self._records.denied(call, contract, outcome, run)
+        told = None if self._told is None else self._told.of(run.run_id, call.caller)
+        return self._write(record, None if told is None else told.draft(call.call_id, record))
 
     def _with(self, record: Draft | None, also: tuple[Statement, ...]) -> Draft | None:
         """The record with a store's statements; where the level is `none`, the count of such calls carries them."""
@@ -205,17 +222,21 @@ class AuditLog:
             record = self._records.take_uncounted() or self._records.own("audit.counted", {"calls": {}})
         return record._replace(also=also)
 
-    def _write(self, record: Draft) -> Coroutine[Any, Any, None]:
+    def _write(self, record: Draft, line: Line | None = None) -> Coroutine[Any, Any, None]:
         if not self._inline:
-            return self._wait_for(record)
+            return self._wait_for(record, line)
         try:
-            self._writer.write(record)
+            seq = self._writer.write(record)
         except AuditError as error:
             return Done(error=error)
+        if line is not None:
+            line.sure = seq is not None
         return Done(None)
 
-    async def _wait_for(self, record: Draft) -> None:
-        await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+    async def _wait_for(self, record: Draft, line: Line | None) -> None:
+        seq = await self._writer.submit(record, asyncio.get_running_loop(), self._wait)
+        if line is not None:
+            line.sure = seq is not None
 
     async def event(
         self, type: str, data: JsonObject, run: RunContext, *, also: tuple[Statement, ...] = ()
@@ -223,15 +244,19 @@ class AuditLog:
         """Durable when it returns. The `replay` of a program goes into its journal, never into a record."""
         if "replay" in data:
             data = await self._with_journal(type, data, run)
-        record = self._with(self._records.event(type, data, run), also)
-        assert record is not None
-        await self._write(record)
+        record, line = self._records.event(type, data, run), None
+        if self._told is not None and type == "program.started":
+            program = str(data.get("call_id"))
+            line = self._told.begin(run.run_id, program).draft(program, record)
+        await self._write(record._replace(also=also) if also else record, line)
 
     async def _with_journal(self, type: str, data: JsonObject, run: RunContext) -> JsonObject:
         data = dict(data)
         bundle, call_id = data.pop("replay"), data.get("call_id")
-        if self._journals is None or type != "program.finished" or bundle is None:
+        told = None if self._told is None else self._told.take(run.run_id, str(call_id))
+        if self._journals is None or type != "program.finished" or not isinstance(bundle, dict):
             return data
+        bundle = {**bundle, "told": told}
         try:
             data["journal"] = await asyncio.to_thread(self._journals.keep, run.run_id, str(call_id), bundle)
         except (OSError, Unencodable) as error:
@@ -248,9 +273,9 @@ class AuditLog:
         return self._writer.blocked
 
     def checkpoint(self) -> None:
-        """Signs the tree head now; durable when it returns. Raises AuditUnavailable where it cannot write."""
-        self._keeper.ask()
-        self._writer.do_due()
+        """Signs the tree head now; durable when it returns. Raises AuditUnavailable where it cannot write, and
+        AuditClosed once the log was closed, or in a forked child: the log is the parent's."""
+        self._writer.do_due(self._keeper.ask)
 
     def close(self) -> None:
         """Writes the last checkpoint and `audit.closed`, and releases the file. Idempotent."""
@@ -273,6 +298,7 @@ class AuditLog:
         await self.aclose()
 
     def _say_opened(self, stood: Standing, sync: Sync, fail: Fail, key_id: str) -> None:
+        promised = stood.signing_key is not None or self.verifier_key is not None
         opened: JsonObject = {
             "created": stood.log is None,
             "writer": __version__,
@@ -284,6 +310,7 @@ class AuditLog:
             "signing_key": self.verifier_key,
             "checkpoint_records": self._checkpoint_records,
             "clean": stood.clean,
+            "unsigned": list(stood.unsigned) if stood.unsigned and promised else None,
         }
         for type, data in _openings(stood, opened, self.verifier_key, key_id):
             self._writer.submit_blocking(self._records.own(type, data), self._wait)
@@ -313,12 +340,14 @@ def _openings(
             yield "audit.key_changed", {"purpose": purpose, "from": before, "to": now}
 
 
-def _close(writer: Writer, records: Records, since: int) -> None:
+def _close(writer: Writer, records: Records, keeper: Keeper, since: int) -> None:
     def last_words() -> list[Draft]:
         counted = records.take_uncounted()
         before = [] if counted is None else [counted]
         written = writer.place.seq - since + len(before)
-        return [*before, records.own("audit.closed", {"records": written})]
+        # Its own signature: where the write ends just behind it, that it was closed can still be believed.
+        note = keeper.note(place_all(before, writer.place.seq, writer.place.prev))
+        return [*before, records.own("audit.closed", {"records": written, "note": note})]
 
     writer.close(last_words)
 

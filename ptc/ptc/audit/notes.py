@@ -46,7 +46,7 @@ class Signer:
 
     def __init__(self, name: str, secret: bytes) -> None:
         self._key = Ed25519PrivateKey.from_private_bytes(secret)
-        self._name = name
+        self.name = name
         public = self._key.public_key().public_bytes_raw()
         self._hash = _key_hash(name, public)
         self.verifier_key = f"{name}+{self._hash.hex()}+{base64.b64encode(_ED25519 + public).decode()}"
@@ -55,7 +55,7 @@ class Signer:
         """The whole signed note."""
         text = checkpoint.text()
         signature = base64.b64encode(self._hash + self._key.sign(text.encode())).decode()
-        return f"{text}\n{_DASH} {self._name} {signature}\n"
+        return f"{text}\n{_DASH} {self.name} {signature}\n"
 
 
 def verifier_key(log_id: str, key: Key) -> str:
@@ -98,6 +98,14 @@ class Verifier:
                 return None
             return checkpoint
         return None
+
+
+def fits_key(note: str, named: str) -> bool:
+    """Whether a note is signed with the verifier key that somebody names; False for a text that is no key."""
+    try:
+        return Verifier(named).check(note) is not None
+    except AuditKeyError:
+        return False
 
 
 def parse(text: str) -> Checkpoint | None:

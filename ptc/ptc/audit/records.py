@@ -20,6 +20,7 @@ from ptc.audit.policy import RANK, Level, Levels
 from ptc.audit.redact import Redactor
 from ptc.audit.runs import Runs, RunState
 from ptc.audit.sensitive import NOTHING, Sensitivity
+from ptc.audit.told import ProgramTold
 from ptc.audit.values import (
     TYPE_PREFIX,
     Unencodable,
@@ -55,6 +56,8 @@ class Started:
     asked: str = ""
     seq: int | None = None
     uncounted: bool = False
+    call_id: str = ""
+    told: ProgramTold | None = None
 
 
 @dataclass(frozen=True, slots=True)

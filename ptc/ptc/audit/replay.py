@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ptc.audit.accounts import account_for_calls, compare_records, unrecorded
 from ptc.audit.errors import AuditCorrupt, AuditError, RecordNotFound
 from ptc.audit.explain import (
     Life,
@@ -90,10 +91,11 @@ async def _prove(path: Path, life: Life, keys: Keyring, sandbox: Sandbox | None)
         calls = sum(isinstance(entry, CallMade) for entry in journal.entries)
         compare_start(life, bundle, journal, keys)
         compare_once(life)
-        compare_calls(life, journal, keys)
+        _compare_calls(life, bundle, journal, keys)
         result = await _again(life.starts[-1], bundle, journal, sandbox)
         for end in ends:
             compare_end(end, result, keys)
+        account_for_calls(life, bundle, journal, keys)
     except Unprovable as reason:
         return Proof(call_id, "not provable", str(reason), calls=calls)
     except Parted as parting:
@@ -109,6 +111,16 @@ async def _prove(path: Path, life: Life, keys: Keyring, sandbox: Sandbox | None)
     except AuditError as error:
         return Proof(call_id, "not provable", error.message, calls=calls)
     return Proof(call_id, "proven", "run again, it gave the same output and value", calls=calls)
+
+
+def _compare_calls(life: Life, bundle: JsonObject, journal: Journal, keys: Keyring) -> None:
+    """What differs is said in so many words where it can be; that a record was changed at all, in any case."""
+    try:
+        compare_calls(life, journal, keys, unrecorded(bundle))
+    except Unprovable:
+        compare_records(life, bundle)
+        raise
+    compare_records(life, bundle)
 
 
 def _bundle(path: Path, life: Life, end: Record, keys: Keyring) -> JsonObject:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,13 @@ class StoreFailed(Exception):
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
         self.name = name
+
+
+def system_name(error: OSError | sqlite3.Error) -> str:
+    """The system's word for an error, as ENOSPC."""
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0, "EIO")
+    return "SQLITE"
 
 
 def lock_path(path: Path) -> Path:

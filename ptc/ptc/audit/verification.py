@@ -41,6 +41,9 @@ class Verification:
     anchored_to: int | None = None
     anchors_read: int = 0
     live: bool = False
+    unsigned: list[tuple[int, int]] = field(default_factory=list)
+    """First and last of records that nobody had signed when the log was opened again: a crash left them so, or
+    somebody without the key wrote them. Signatures that came later say only that they have not changed since."""
     indeterminate: list[JsonObject] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -69,7 +72,17 @@ class Verification:
                 "somebody recomputed the whole chain or cut off its end: give the verifier key (--key)"
                 " to exclude a rewrite, and an anchor (--anchor) to exclude a cut."
             )
-        return said
+        return f"{said} {self.exception()}".rstrip()
+
+    def exception(self) -> str:
+        """Which records the signatures of a log do not speak for, though they stand before them; "" for none."""
+        if not self.unsigned:
+            return ""
+        spans = ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in self.unsigned)
+        return (
+            f"Records {spans} were not signed when the log was opened again: until then only the chain held"
+            " them, which anybody can recompute."
+        )
 
     def add(self, kind: Kind, what: str, line: Line, seq: int | None = None) -> None:
         self.findings.append(Finding(kind, what, str(line.file), line.number, seq))

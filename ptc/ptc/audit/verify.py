@@ -126,11 +126,15 @@ class _Check:
             self._finished(line, record)
         elif type == "audit.checkpoint":
             self._heads.checkpoint(line, record)
+        elif type == "audit.closed":
+            self._heads.closed(line, record)
         elif type == "audit.gap":
             lost = record.get("data", {}).get("lost")
             self._find("incomplete", f"the writer lost {lost} records here (fail=open)", line, seq)
         elif type == "audit.opened":
-            self._opened(record)
+            self._opened(line, record)
+        elif type == "audit.recovered":
+            self._recovered(record)
         self._heads.add(line, seq, leaf)
         self._before_last_type = self._last.get("type", "")
         self._last = record
@@ -165,7 +169,7 @@ class _Check:
             last == "audit.checkpoint" and self._before_last_type == "audit.closed"
         )
         if ended and not self._torn:
-            self._heads.sealed(self._seq)
+            self._heads.sealed(self._seq, str(last))
         if not ended and report.live:
             report.notes.append("the log is open: its writer is at work")
         elif not ended:
@@ -229,10 +233,18 @@ class _Check:
             )
             self._heads.lose()
 
-    def _opened(self, record: dict[str, Any]) -> None:
-        self._heads.opened(record.get("data", {}))
-        if self.report.records > 1 and record.get("data", {}).get("clean") is False:
+    def _opened(self, line: Line, record: dict[str, Any]) -> None:
+        data, last = record.get("data", {}), (self._before_last_type, str(self._last.get("type")))
+        self._heads.opened(line, record["seq"], data, last)
+        if self.report.records > 1 and data.get("clean") is False:
             self.report.notes.append(f"the writer before record {record['seq']} died without closing the log")
+
+    def _recovered(self, record: dict[str, Any]) -> None:
+        cut = record.get("data", {}).get("cut_bytes")
+        self.report.notes.append(
+            f"before record {record['seq']} a torn end of {str(cut)[:20]} bytes was cut off: one record that was"
+            " being written, or what somebody left of it"
+        )
 
     def _finished(self, line: Line, record: dict[str, Any]) -> None:
         start = record.get("start")

@@ -8,7 +8,6 @@ decides when the circuit opens (nothing is accepted) and closes again; it never 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import sqlite3
 import threading
@@ -21,7 +20,7 @@ from typing import Final, Literal, TypeAlias
 from ptc.audit.errors import AuditClosed, AuditUnavailable
 from ptc.audit.hooks import DraftMaker, Hooks, Losses, Place
 from ptc.audit.lines import Draft, Entry, place, place_all
-from ptc.audit.store import Store, StoreFailed, Sync
+from ptc.audit.store import Store, StoreFailed, Sync, system_name
 from ptc.audit.waiters import AsyncWaiter, InlineWaiter, Job, ThreadWaiter, tell, unavailable
 from ptc_tools.call import JsonObject
 
@@ -109,6 +108,7 @@ class Writer:
             return None
         waiter = InlineWaiter()
         with self._writing:
+            self._refuse_closed()  # it may have been closed while this thread waited for its turn
             due = self._commit_group([(record, waiter)])
         if due:
             with self._wake:
@@ -128,9 +128,12 @@ class Writer:
         except TimeoutError:
             raise AuditUnavailable(f"the audit record was not durable after {timeout} s") from None
 
-    def do_due(self) -> None:
-        """Does now what the hooks want done. Raises AuditUnavailable where the log cannot write."""
+    def do_due(self, ask: Callable[[], None]) -> None:
+        """Asks the hooks for more, and does now what they want done. Raises AuditUnavailable, AuditClosed."""
+        self._refuse_closed()  # before the lock, which in a forked child nobody may ever give back
         with self._writing:
+            self._refuse_closed()
+            ask()
             if self._blocked is None:
                 self._do_due()
             if self._blocked is not None:
@@ -147,9 +150,7 @@ class Writer:
             self._wake.notify()
         self._thread.join(timeout)
         if self._thread.is_alive():
-            raise AuditUnavailable(
-                f"the audit log could not be closed: a write has not ended after {timeout} s"
-            )
+            raise AuditUnavailable(f"the audit log cannot be closed: a write has not ended in {timeout} s")
         with self._writing:
             if self._blocked is None:
                 self._write_last(last())
@@ -195,8 +196,7 @@ class Writer:
 
     def _enqueue(self, job: Job) -> None:
         with self._lock:
-            if self._closing:
-                raise AuditClosed("the audit log is closed")
+            self._refuse_closed()
             self._queue.append(job)
             if self._idle:
                 self._wake.notify()
@@ -243,7 +243,7 @@ class Writer:
             try:
                 record = self._hooks.due(self._store, self._place)
             except (OSError, sqlite3.Error) as error:
-                self._block(_system_name(error))
+                self._block(system_name(error))
                 return
             if record is None:
                 return
@@ -354,8 +354,7 @@ class Writer:
 
     def _is_refused(self, record: Draft) -> bool:
         """Whether a record that comes now cannot be written; if so, it is counted."""
-        if self._closing:
-            raise AuditClosed("the audit log is closed: nothing that it would have to record may run")
+        self._refuse_closed()
         with self._counting:
             if self._blocked is None:
                 return False
@@ -363,6 +362,14 @@ class Writer:
         if self._fail == "closed":
             raise unavailable(self._blocked or "EIO")
         return True
+
+    def _refuse_closed(self) -> None:
+        if self._forked:
+            raise AuditClosed(
+                "the audit log belongs to the process that opened it: a forked child needs its own"
+            )
+        if self._closing:
+            raise AuditClosed("the audit log is closed: nothing that it would have to record may run")
 
     def _count_loss(self, record: Draft) -> None:
         losses = self._losses
@@ -391,9 +398,3 @@ def _leave_to_the_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_to_the_parent)
-
-
-def _system_name(error: OSError | sqlite3.Error) -> str:
-    if isinstance(error, OSError):
-        return errno.errorcode.get(error.errno or 0, "EIO")
-    return "SQLITE"

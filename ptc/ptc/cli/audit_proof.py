@@ -214,5 +214,6 @@ def _print_verification(report: Verification) -> None:
     reaches = (("chained", report.chained_to), ("signed", report.signed_to), ("anchored", report.anchored_to))
     reach = [f"{name} to record {seq}" for name, seq in reaches if seq is not None]
     if reach:
-        out.print(text(f"  {', '.join(reach)}"), soft_wrap=True)
+        less = ", with exceptions" if report.unsigned and report.signed_to is not None else ""
+        out.print(text(f"  {', '.join(reach)}{less}"), soft_wrap=True)
     out.print(text(f"  {report.guarantee()}"), soft_wrap=True)
