@@ -71,7 +71,9 @@ def state_of(
         conversation_id=conversation.conversation_id,
         # A local program that was suspended has a report, and will have its real one.
         calls=tuple(
-            report_to_json(report) for report in reporter.calls if report.call.call_id not in waiting
+            report_to_json(report)
+            for report in reporter.calls
+            if report.request != reporter.request or report.call.call_id not in waiting
         ),
         programs_so_far=tuple(program_to_json(report) for report in reporter.programs),
         choice=steps.choice.to_json(),
@@ -262,14 +264,17 @@ def _spent_json(spent: Spent) -> JsonObject:
 
 
 def _last_calls(state: RunState) -> list[JsonObject]:
-    """The calls of the last response, answered or not, in their order."""
+    """The calls of the last response, answered or not, in their order. An output answers the call of its id
+    before it: a service may use an id again."""
+    last: dict[str | None, JsonObject] = {}
+    for item in state.history:
+        if is_client_call(item):
+            last.pop(call_key(item), None)
+            last[call_key(item)] = item
+        elif is_output(item):
+            last.pop(call_key(item), None)
     open_ids = {call_key(item) for item in state.pending} | set(state.answers)
-    answered = {call_key(item) for item in state.history if is_output(item)}
-    return [
-        item
-        for item in state.history
-        if is_client_call(item) and call_key(item) in open_ids and call_key(item) not in answered
-    ]
+    return [item for key, item in last.items() if key in open_ids]
 
 
 def _outcome_of(output: JsonValue, promised: Contract | None) -> Outcome | None:

@@ -189,3 +189,21 @@ async def test_a_no_that_is_kept_stands(tmp_path: Path) -> None:
         done = await runner(endpoint, store, audit=log).recover("r1", decisions={"c1": ptc.Approve(by="bob")})
     assert (done.output_text, RAN) == ("left", [])
     assert [record["data"]["by"] for record in select(path, Filter(type="approval.decided"))] == ["ann"]
+
+
+@pytest.mark.parametrize("kept", ["store", "state", "text"])
+async def test_a_call_id_that_is_used_again_waits_anew(tmp_path: Path, kept: str) -> None:
+    """Some services number the calls of each response from one; every one of them is a call of its own."""
+    key = b"a key of at least 16 bytes"
+    asked = [[function_call("drop", "c1", {"x": x})] for x in (1, 2, 3)]
+    endpoint = FakeEndpoint(*asked, [answer("dropped")])
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as file:
+        able = runner(endpoint, file if kept == "store" else None)
+        result: Any = await able.run("go", run_id="r1")
+        for x in (1, 2, 3):
+            (request,) = result.approvals
+            assert (request.arguments, len(RAN)) == ({"x": x}, x - 1)
+            state = result.state if kept != "text" else ptc.RunState.unseal(result.state.seal(key), key)
+            result = await able.resume(state, decisions={"c1": ptc.Approve()})
+    assert (result.output_text, RAN) == ("dropped", [("drop", 1), ("drop", 2), ("drop", 3)])
+    assert [getattr(report.outcome, "value", None) for report in result.calls] == [-1, -2, -3]
