@@ -85,6 +85,7 @@ class Batch:
     step: Step
     functions: Invoker
     handlers: Invoker
+    approvals: Mapping[str, Invoker]
     run: RunContext
     reporter: RunReporter
     ledger: Ledger
@@ -165,9 +166,11 @@ class Batch:
     async def _invoke(self, pending: PendingCall) -> Outcome:
         call = pending.call
         invoker = self.functions if pending.kind == "function_call" else self.handlers
-        refusal = self._refusal(pending)
+        refusal, server = self._refusal(pending), pending.item.get("server_label")
+        if refusal is None and pending.kind == "mcp_approval_request":
+            invoker = self.approvals[str(server)]
         if refusal is not None:
-            contract = self.step.contract(pending.kind, call.namespace, call.name)
+            contract = self.step.contract(pending.kind, call.namespace, call.name, server=server)
             return await invoker.deny(call, contract, refusal, self.run)
         return await invoker.invoke(call, self.run)
 
@@ -181,7 +184,8 @@ class Batch:
         wrong = malformed(pending.item)
         if wrong is not None:
             return Denied("malformed_arguments", f"the call is malformed: {wrong}")
-        found = self.step.resolve(pending.kind, call.namespace, call.name)
+        server = pending.item.get("server_label")
+        found = self.step.resolve(pending.kind, call.namespace, call.name, server=server)
         if found is None:
             return _nobody(pending) if pending.kind != "function_call" else None
         if call.caller not in self._speakers and call.caller.kind in found.contract.allowed_callers:
@@ -214,7 +218,11 @@ def _may_speak(caller: Caller, run: RunContext) -> bool:
 def _nobody(pending: PendingCall) -> Denied:
     kind = pending.kind
     if kind == "mcp_approval_request":
-        return Denied("not_approved", "this application approves no remote calls: it has no handler for them")
+        server = str(pending.item.get("server_label"))[:100]
+        return Denied(
+            "not_approved",
+            f"this application approves no calls of {server!r}: it has no handler for that server",
+        )
     what = f"custom tool {pending.call.qualified_name!r}" if kind == "custom_tool_call" else kind
     return Denied("unknown_tool", f"this application has no handler for {what}")
 

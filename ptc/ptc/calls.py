@@ -30,6 +30,7 @@ from ptc.reporting import RunReporter
 from ptc.settings import Settings
 from ptc.toolbox import Step
 from ptc_tools.call import Call, JsonObject, Program
+from ptc_tools.catalog import Catalog
 from ptc_tools.context import RunContext
 from ptc_tools.invoke import Invoker
 from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
@@ -93,12 +94,13 @@ class Calls:
         self, step: Step, pending: Sequence[PendingCall], choice: ToolChoice, open_before: tuple[str, ...]
     ) -> BatchResult:
         """Runs a batch; see `Batch.execute`."""
-        functions, handlers = self._invokers(step)
+        functions, handlers, approvals = self._invokers(step)
         self._chosen.holds(choice, step)
         self._batch = Batch(
             step=step,
             functions=functions,
             handlers=handlers,
+            approvals=approvals,
             run=self._context,
             reporter=self._reporter,
             ledger=self.ledger,
@@ -113,7 +115,7 @@ class Calls:
 
     async def refuse(self, step: Step, items: Sequence[JsonObject]) -> list[JsonObject]:
         """Records the calls of a response that is refused as a whole; gives the outputs that say so."""
-        functions, handlers = self._invokers(step)
+        functions, handlers, _ = self._invokers(step)
         refusal = Denied(
             "incomplete_response", "the response failed or broke the protocol, so none of its calls ran"
         )
@@ -122,14 +124,16 @@ class Calls:
             if not is_client_call(item):
                 continue
             kind, call = item_type(item), refused_call_of(item)
-            contract = step.contract(kind, call.namespace, call.name)
+            server = item.get("server_label")
+            contract = step.contract(kind, call.namespace, call.name, server=server)
             invoker = functions if kind == "function_call" else handlers
             outcome = await invoker.deny(call, contract, refusal, self._context)
             with suppress(RemoteProtocolError):  # a kind of call that cannot be answered by an error
                 outputs.append(output_for(CallRequested(kind, call, item, False), outcome, None))
         return outputs
 
-    def _invokers(self, step: Step) -> tuple[Invoker, Invoker]:
+    def _invokers(self, step: Step) -> tuple[Invoker, Invoker, dict[str, Invoker]]:
+        """For functions, for other calls, and for each MCP server's approval requests."""
         settings = self._settings
         own = (self._failing, self._chosen, self._budget, *settings.middleware)
         options: dict[str, Any] = {
@@ -146,12 +150,19 @@ class Calls:
             self.desk.code_tool = step.code_tool
         if self.recovery is None:
             functions = (RaisingInvoker if raising else Invoker)(step.functions, **options)
-            return functions, functions.with_catalog(step.handlers)
+            approvals = {
+                label: functions.with_catalog(Catalog([tool])) for label, tool in step.approvals.items()
+            }
+            return functions, functions.with_catalog(step.handlers), approvals
         self.recovery.code_tool = step.code_tool
         found = (RecoveringRaisingInvoker if raising else RecoveringInvoker)(step.functions, **options)
         handlers = RecoveringInvoker(step.handlers, **options)
-        found.recovery = handlers.recovery = self.recovery
-        return found, handlers
+        each = {
+            label: RecoveringInvoker(Catalog([tool]), **options) for label, tool in step.approvals.items()
+        }
+        for invoker in (found, handlers, *each.values()):
+            invoker.recovery = self.recovery
+        return found, handlers, dict(each)
 
     def _settled(self, call: Call, outcome: Outcome) -> None:
         self._exposure.settle(call, isinstance(outcome, Success))

@@ -58,7 +58,8 @@ def client_tool(
     fields, such as `action`, `operation` or `arguments`), plus the context where a parameter is annotated
     `ToolContext`. It returns: custom and local shell, JSON or text; shell, a text or the list of outputs;
     apply_patch, a text; computer, the screenshot object; MCP, True to approve (a text is a no with its
-    reason); search, the list of tool definitions found. `timeout` and `effects` are those of its contract.
+    reason), of the requests of its own `server_label` alone; search, the list of tool definitions found.
+    `timeout` and `effects` are those of its contract.
     Raises RegistrationError.
     """
     wire_type = definition.get("type")

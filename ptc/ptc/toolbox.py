@@ -7,7 +7,7 @@ the entries that a run holds (tools, client tools, hosted definitions) and says 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from ptc.deferral import Deferral
@@ -37,6 +37,7 @@ ToolLike: TypeAlias = (
 """What a runner takes in `tools=`: single tools, and sources of tools."""
 
 HOSTED_PROGRAMS: Final = "programmatic_tool_calling"
+_MCP: Final = "mcp_approval_request"
 _ANSWERED_HERE: Final = frozenset({"function", "custom", "namespace"})
 
 
@@ -73,7 +74,7 @@ def entry_name(entry: Entry) -> tuple[str | None, str]:
         return entry.contract.namespace, entry.contract.name
     if isinstance(entry, ClientTool):
         server = entry.definition.get("server_label")
-        return (str(server), "mcp") if entry.kind == "mcp_approval_request" else (None, entry.name)
+        return (str(server), "mcp") if entry.kind == _MCP else (None, entry.name)
     if entry.get("type") == "mcp":
         return str(entry.get("server_label")), "mcp"
     return None, str(entry["type"])
@@ -115,6 +116,8 @@ class Step:
     programs: ProgramsMode | None
     code_tool: str | None = None
     deferral: Deferral | None = None
+    approvals: Mapping[str, AnyTool] = field(default_factory=dict)
+    """What answers the approval requests of each MCP server, by its label: nobody answers for another."""
 
     def meant(self, pending: Sequence[PendingCall]) -> Sequence[PendingCall]:
         """The calls by our names: what was searched for, and has no namespace, is called with its name as one."""
@@ -140,14 +143,23 @@ class Step:
             return tool.contract.defer_loading
         return key_of(tool) in self.deferral.waiting
 
-    def resolve(self, kind: str, namespace: str | None, name: str) -> AnyTool | None:
-        """The tool that answers a call of this item type, or None: a name means nothing without its kind."""
+    def resolve(
+        self, kind: str, namespace: str | None, name: str, *, server: object = None
+    ) -> AnyTool | None:
+        """The tool that answers a call of this item type, or None: a name means nothing without its kind.
+
+        `server`: the label of the MCP server that asks for an approval.
+        """
         if kind == "function_call":
             return self.functions.resolve(namespace, name)
+        if kind == _MCP:
+            return self.approvals.get(server) if isinstance(server, str) else None
         return self.handlers.resolve(namespace, name) if self.kinds.get(name) == kind else None
 
-    def contract(self, kind: str, namespace: str | None, name: str) -> Contract | None:
-        found = self.resolve(kind, namespace, name)
+    def contract(
+        self, kind: str, namespace: str | None, name: str, *, server: object = None
+    ) -> Contract | None:
+        found = self.resolve(kind, namespace, name, server=server)
         return None if found is None else found.contract
 
     def promised(self, kind: str, namespace: str | None, name: str) -> Contract | None:
@@ -224,6 +236,7 @@ def build_step(
         programs=programs,
         code_tool=None if code_tool is None else code_tool.contract.name,
         deferral=deferral,
+        approvals=_approvals(clients),
     )
 
 
@@ -256,11 +269,23 @@ def _for_programs(tool: AnyTool) -> bool:
 def _handlers(clients: Sequence[ClientTool]) -> Catalog:
     shared: dict[str, AnyTool] = {}
     for client in clients:
-        # Several MCP servers may share one approval handler, which is told the server's label.
-        if client.name in shared and client.kind != "mcp_approval_request":
+        # Those of MCP servers are told apart by the server's label, see `_approvals`.
+        if client.name in shared and client.kind != _MCP:
             raise DuplicateTool(f"two tools are called {client.name!r}; rename one")
         shared.setdefault(client.name, client.tool)
     return Catalog(shared.values())
+
+
+def _approvals(clients: Sequence[ClientTool]) -> dict[str, AnyTool]:
+    found: dict[str, AnyTool] = {}
+    for client in clients:
+        label = client.definition.get("server_label")
+        if client.kind != _MCP or not isinstance(label, str):
+            continue
+        if label in found:
+            raise DuplicateTool(f"two handlers approve the calls of the MCP server {label!r}; give one")
+        found[label] = client.tool
+    return found
 
 
 def _check_programs(entries: Sequence[Entry], programs: ProgramsMode | None) -> None:

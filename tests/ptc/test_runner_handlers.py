@@ -243,3 +243,34 @@ def test_handlers_are_registered_for_what_they_can_answer() -> None:
     one, two = (ptc.client_tool({"type": "shell"}, lambda request: None) for _ in range(2))
     with pytest.raises(ptc.DuplicateTool):
         runner(FakeEndpoint(), one, two)
+
+
+async def test_each_mcp_server_has_its_own_approval_handler() -> None:
+    """A yes to one server must never be a yes to another; a server without a handler gets a no that says so."""
+    asked: list[str] = []
+
+    def server(label: str, decision: bool) -> ptc.ClientTool:
+        def decide(request: dict[str, Any]) -> bool:
+            asked.append(f"{label} of {request['server_label']}")
+            return decision
+
+        return ptc.client_tool({"type": "mcp", "server_label": label, "server_url": "https://m"}, decide)
+
+    trusted, danger = server("trusted", True), server("danger", False)
+    requests = [{**APPROVAL, "id": f"mr_{n}", "server_label": n} for n in ("trusted", "danger", "other")]
+    for tools in ([trusted, danger], [danger, trusted]):
+        asked.clear()
+        endpoint = FakeEndpoint(requests, [answer()])
+        await runner(endpoint, *tools).run("go")
+        replies = [item for item in endpoint.inputs[1] if item.get("type") == "mcp_approval_response"]
+        assert sorted(asked) == ["danger of danger", "trusted of trusted"]
+        assert [reply["approve"] for reply in replies] == [True, False, False]
+        assert "no handler for that server" in replies[2]["reason"]
+
+
+async def test_two_handlers_for_one_mcp_server_are_refused() -> None:
+    """Nobody could say which of them decides."""
+    definition: Any = {"type": "mcp", "server_label": "s", "server_url": "https://m"}
+    tools = [ptc.client_tool(definition, lambda request: True) for _ in range(2)]
+    with pytest.raises(ptc.DuplicateTool):
+        await runner(FakeEndpoint([answer()]), *tools).run("go")
