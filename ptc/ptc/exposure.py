@@ -133,6 +133,10 @@ class LiveExposure:
             self._retired = ()
         return self._retired
 
+    def fixed_for(self, call: Call) -> bool:
+        """See `ptc_tools.context.Exposure`."""
+        return self.programs == "local" and isinstance(call.caller, Program)
+
     def add(self, call: Call, tools: object) -> None:
         """See `ToolContext.add_tools`."""
         with self._lock:
@@ -308,10 +312,6 @@ class LiveExposure:
             raise RuntimeError(f"{helper}() works inside a run only, and this one has ended")
         if _id(call) in self._over:
             raise RuntimeError(f"{helper}() works while the call runs, and this one has ended")
-        if self.programs == "local" and isinstance(call.caller, Program):
-            raise RuntimeError(
-                f"{helper}() is not possible in a call from a local program: its tools are fixed"
-            )
 
 
 _PROGRAMS_ENTRY: Entry = {"type": HOSTED_PROGRAMS}

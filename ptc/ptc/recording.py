@@ -118,4 +118,12 @@ class RunRecords:
         if error is not None:
             data["error"] = str(getattr(error, "code", type(error).__name__))
             data["message"] = str(error)
+        for change in self._context.programs.take_refusals():  # asked for after its program had ended
+            told: JsonObject = {
+                "call_id": change.caller_id,
+                "wall": "host",
+                "rule": "tools_are_fixed",
+                "line": None,
+            }
+            await self.event("sandbox.violation", {**told, "detail": f"{change.helper}() was refused"})
         await self.event("run.finished", data)

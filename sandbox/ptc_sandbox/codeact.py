@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
+from secrets import token_hex
 from typing import Any
 
 from ptc_sandbox.engines.engine import Engine
@@ -17,7 +18,7 @@ from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.sandbox import Sandbox, programmatic_catalog
 from ptc_tools.call import JsonObject
 from ptc_tools.catalog import Catalog
-from ptc_tools.context import ToolContext
+from ptc_tools.context import RefusedChange, RunContext, ToolContext
 from ptc_tools.contract import MAX_DESCRIPTION
 from ptc_tools.tool import AnyTool, Tool, define_tool
 
@@ -155,7 +156,7 @@ class CodeAct:
         self.sandbox: Engine = sandbox or Sandbox()
         self.name = name
         self._catalog = programmatic_catalog(tools)
-        self._running = 0
+        self._running: list[tuple[RunContext, str]] = []
         self._lock = threading.Lock()
 
     def get_tools(self) -> tuple[AnyTool, ...]:
@@ -168,12 +169,15 @@ class CodeAct:
 
     def remove_tool(self, tool: AnyTool | str) -> None:
         """Remove a tool, by itself or by the name that programs use. Raises KeyError for one that is not there."""
-        kept = [
-            item for name, item in self._catalog.program_names.items() if item is not tool and name != tool
-        ]
-        if len(kept) == len(self._catalog):
-            raise KeyError(f"there is no tool {tool!r} to remove")
-        self._change("remove_tool", lambda: programmatic_catalog(kept))
+
+        def without() -> Catalog:
+            there = self._catalog.program_names.items()
+            kept = [item for name, item in there if item is not tool and name != tool]
+            if len(kept) == len(there):
+                raise KeyError(f"there is no tool {tool!r} to remove")
+            return programmatic_catalog(kept)
+
+        self._change("remove_tool", without)
 
     def clear_tools(self) -> None:
         """Remove every tool."""
@@ -181,11 +185,11 @@ class CodeAct:
 
     def _change(self, what: str, make: Callable[[], Catalog]) -> None:
         with self._lock:
-            if self._running:
-                raise RuntimeError(
-                    f"{what}() was called while a program runs: tools are changed between runs, by the"
-                    " application, never by a program or by a tool that it called"
-                )
+            refusals = [  # whoever asks: it is recorded with every program that runs
+                run.programs.refuse_change(RefusedChange(what, caller_id)) for run, caller_id in self._running
+            ]
+            if refusals:
+                raise refusals[0]
             self._catalog = make()
 
     @property
@@ -203,15 +207,19 @@ class CodeAct:
         """Run one program with the tools as they are now; the options of `Sandbox.run`."""
         return await self._run(code, tools=self._catalog, **options)
 
-    async def _run(self, code: str, **options: Any) -> ProgramResult:
+    async def _run(
+        self, code: str, *, run: RunContext | None = None, caller_id: str | None = None, **options: Any
+    ) -> ProgramResult:
         """`Sandbox.run`, and while it runs nobody changes the tools."""
+        run = run or RunContext(f"run_{token_hex(16)}")
+        caller_id = caller_id or f"program_{token_hex(16)}"
         with self._lock:
-            self._running += 1
+            self._running.append((run, caller_id))
         try:
-            return await self.sandbox.run(code, **options)
+            return await self.sandbox.run(code, run=run, caller_id=caller_id, **options)
         finally:
             with self._lock:
-                self._running -= 1
+                self._running.remove((run, caller_id))
 
     async def aclose(self) -> None:
         """Close the sandbox."""

@@ -88,11 +88,11 @@ class Recording:
         ]
         return {"code": self.code, "stubs": stubs, "limits": self.limits, "journal": result.journal.to_json()}
 
-    async def refused(self, name: str, line: int | None) -> None:
-        """Somebody inside the program's reach tried to change the tools."""
+    async def refused(self, name: str, line: int | None, where: str = "") -> None:
+        """Somebody within the program's reach tried to change the tools; `where`, if not in the program itself."""
         await self._event(
             "sandbox.violation",
-            {"wall": "host", "rule": "tools_are_fixed", "line": line, "detail": f"{name}() was refused"},
+            {"wall": "host", "rule": "tools_are_fixed", "line": line, "detail": f"{name}() was refused{where}"},
         )
 
     async def forged(self, number: int, name: str, arguments: JsonObject, line: int | None) -> None:

@@ -15,6 +15,7 @@ from ptc.exposure import LiveExposure
 from ptc.toolbox import as_entry
 from ptc_tools.call import Call
 from ptc_tools.context import RunContext
+from ptc_tools.outcome import Outcome
 from tests.ptc.loop_fakes import (
     AT_ONCE,
     FakeEndpoint,
@@ -297,10 +298,17 @@ def local_call(caller_id: str | None = None) -> tuple[LiveExposure, Call]:
 def test_a_tool_that_a_local_program_called_changes_nothing() -> None:
     """The program's tools are fixed, and nothing that it reaches may widen them."""
     exposure, call = local_call("run_program_1")
-    for change in (exposure.add, exposure.remove):
+    run = ptc.RunContext("r1", exposure=exposure)
+
+    async def invoke(call: Call, run: ptc.RunContext) -> Outcome:
+        raise AssertionError("nothing is called here")
+
+    context = ptc.ToolContext(run, call, invoke)
+    for change in (context.add_tools, context.remove_tools):
         with pytest.raises(RuntimeError, match="local program"):
-            change(call, plain)
+            change(plain)
     assert len(exposure.entries) == 1
+    assert [each.helper for each in run.programs.take_refusals()] == ["add_tools", "remove_tools"]
 
 
 def test_a_tool_that_only_local_programs_could_call_is_not_added() -> None:

@@ -145,7 +145,7 @@ async def test_the_tools_of_a_run_cannot_be_changed_from_a_local_program() -> No
     endpoint = FakeEndpoint([run_program(code)], [answer()])
     await runner(endpoint, widen).run("go")
     assert outputs_in(endpoint.bodies[1])["c1"] == {"status": "completed", "value": 1}
-    assert "its tools are fixed" in told[0]
+    assert "the tools of a local program are fixed" in told[0]
     assert endpoint.bodies[0]["tools"] == endpoint.bodies[1]["tools"]
 
 

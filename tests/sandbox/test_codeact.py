@@ -9,12 +9,13 @@ import pytest
 from pydantic import BaseModel, Field
 
 from ptc_sandbox import CodeAct, Sandbox, code_tool
-from ptc_tools.call import Call
+from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.catalog import Catalog
-from ptc_tools.context import RunContext
+from ptc_tools.context import RunContext, ToolContext
+from ptc_tools.contract import Contract
 from ptc_tools.errors import DuplicateTool
 from ptc_tools.invoke import Invoker
-from ptc_tools.outcome import Success
+from ptc_tools.outcome import Denied, Outcome, Success
 from ptc_tools.tool import tool
 from tests.sandbox.granted import INTEGER, TOOLS, programmatic
 
@@ -122,31 +123,106 @@ async def test_tools_change_between_programs() -> None:
     await act.aclose()
 
 
+class Events:
+    """A recorder that keeps the events of a program."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, JsonObject]] = []
+
+    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
+        return None
+
+    async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None: ...
+
+    async def denied(
+        self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext
+    ) -> None: ...
+
+    async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
+        self.told.append((type, data))
+
+    @property
+    def violations(self) -> list[str]:
+        """What was refused to somebody who tried to change the tools, in order."""
+        return [
+            str(data["detail"])
+            for kind, data in self.told
+            if kind == "sandbox.violation" and data["rule"] == "tools_are_fixed"
+        ]
+
+
 async def test_a_tool_that_a_program_called_cannot_change_the_tools() -> None:
-    """From the program, from a tool that it called, and from a thread of that tool: RuntimeError, nothing changed."""
+    """From the program, from a tool that it called, and from a thread of that tool: RuntimeError, nothing changed,
+    and each attempt is in the record."""
     errors: list[str] = []
 
-    def attempt() -> None:
-        for change in (lambda: act.add_tools(TOOLS[0]), lambda: act.remove_tool("change"), act.clear_tools):
+    def attempt(context: ToolContext) -> None:
+        for change in (
+            lambda: act.add_tools(TOOLS[0]),
+            lambda: act.remove_tool("change"),
+            act.clear_tools,
+            lambda: context.add_tools(TOOLS[0]),
+            lambda: context.remove_tools("change"),
+        ):
             try:
                 change()
             except RuntimeError as error:
                 errors.append(str(error))
 
-    def change(i: int) -> int:
-        attempt()
-        thread = threading.Thread(target=attempt)
+    @tool(allowed_callers=["programmatic"])
+    def change(i: int, context: ToolContext) -> int:
+        """Try to change what the program has."""
+        attempt(context)
+        thread = threading.Thread(target=attempt, args=(context,))
         thread.start()
         thread.join()
         return i
 
-    act = CodeAct(tools=[programmatic("change", {"i": INTEGER}, change, INTEGER)])
+    events = Events()
+    act = CodeAct(tools=[change])
     before = act.get_tools()
     result = await act.run(
-        "r = await change(i=1)\ntry:\n    add_tools([r])\nexcept RuntimeError as e:\n    m = str(e)\nm"
+        "r = await change(i=1)\ntry:\n    add_tools([r])\nexcept RuntimeError as e:\n    m = str(e)\nm",
+        recorder=events,
     )
     assert "between runs" in str(result.value)
-    assert len(errors) == 6
+    assert len(errors) == 10
     assert all("between runs" in text for text in errors)
     assert act.get_tools() == before
+    assert len(events.violations) == 11
+    assert events.violations[0] == "add_tools() was refused"
+    call_id = result.calls[0].call_id
+    assert sum(call_id in text for text in events.violations) == 4
     await act.aclose()
+
+
+async def test_a_context_that_was_kept_changes_no_tools_later() -> None:
+    """A tool may keep its context; the program's tools are as fixed for it after the call."""
+    kept: list[ToolContext] = []
+
+    @tool(allowed_callers=["programmatic"])
+    def keep(context: ToolContext) -> int:
+        """Keep the context."""
+        kept.append(context)
+        return 1
+
+    async with Sandbox() as sandbox:
+        await sandbox.run("await keep()", tools=[keep])
+    with pytest.raises(RuntimeError, match="fixed"):
+        kept[0].add_tools(TOOLS[0])
+    with pytest.raises(RuntimeError, match="fixed"):
+        kept[0].remove_tools("keep")
+
+
+async def test_removals_from_many_threads_all_hold() -> None:
+    """A tool that one thread has removed is not put back by another that removes the next one."""
+    many = [programmatic(f"tool_{n}", {"i": INTEGER}, lambda i: i, INTEGER) for n in range(24)]
+    for _ in range(10):
+        act = CodeAct(tools=many)
+        threads = [threading.Thread(target=act.remove_tool, args=(f"tool_{n}",)) for n in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert act.get_tools() == ()
+        await act.aclose()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from ptc_tools.call import Call, JsonValue, Program
 from ptc_tools.experimental import PROGRESSIVE_TOOLS, warn_experimental
@@ -18,6 +19,23 @@ if TYPE_CHECKING:
     from ptc_tools.record import Recorder
 
 
+_REFUSALS: Final = 100
+"""Refused changes that wait to be recorded; a tool can try for ever."""
+
+
+class ToolsFixed(RuntimeError):
+    """A program, or a tool that a local program called, tried to change what tools there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChange:
+    """Such an attempt: the helper that was called, for which program, in which call (None: in no call's context)."""
+
+    helper: str
+    caller_id: str
+    call_id: str | None = None
+
+
 class OpenPrograms:
     """The programs of one run that may make calls now, by their call id.
 
@@ -26,6 +44,8 @@ class OpenPrograms:
 
     def __init__(self) -> None:
         self._open: set[str] = set()
+        self._refusals: list[RefusedChange] = []
+        self._lock = threading.Lock()
 
     def open(self, caller_id: str) -> None:
         self._open.add(caller_id)
@@ -36,6 +56,23 @@ class OpenPrograms:
     def __contains__(self, caller_id: object) -> bool:
         return caller_id in self._open
 
+    def refuse_change(self, change: RefusedChange) -> ToolsFixed:
+        """The error for somebody who tried to change a local program's tools; kept until it is recorded. Any thread."""
+        with self._lock:
+            if len(self._refusals) < _REFUSALS:
+                self._refusals.append(change)
+        return ToolsFixed(
+            f"{change.helper}() was refused: the tools of a local program are fixed while it runs. They are changed"
+            " between runs, by the application: CodeAct.add_tools and remove_tool, or Runner(tools=…)"
+        )
+
+    def take_refusals(self, caller_id: str | None = None) -> list[RefusedChange]:
+        """The refused changes that nobody has recorded yet: of one program, or of all."""
+        with self._lock:
+            taken = [each for each in self._refusals if caller_id in (None, each.caller_id)]
+            self._refusals = [each for each in self._refusals if each not in taken]
+        return taken
+
 
 class Exposure(Protocol):
     """The tools that a run offers to the model, which a tool may change (`ptc.exposure` implements it)."""
@@ -43,6 +80,9 @@ class Exposure(Protocol):
     @property
     def tools(self) -> Sequence[object] | None:
         """The live list: it shows every change at once. None once the run is over."""
+
+    def fixed_for(self, call: Call) -> bool:
+        """Whether the program that made this call is a local one: nothing it reaches changes the tools."""
 
     def add(self, call: Call, tools: object) -> None:
         """Offer more tools on behalf of a running call."""
@@ -140,23 +180,24 @@ class ToolContext:
         TypeError for what is not a tool, RuntimeError outside a run and in a call of a local program. If
         the tool that calls this fails, the change is undone.
         """
-        exposure = self._exposure("add_tools")
-        warn_experimental(PROGRESSIVE_TOOLS, "add_tools")
-        exposure.add(self.call, tools)
+        self._change("add_tools", tools)
 
     def remove_tools(self, tools: object) -> None:
         """Stop offering tools, by name, tool or function; names that are not offered are passed over.
 
         Calls of the running batch still run. Raises TypeError and RuntimeError as `add_tools` does.
         """
-        exposure = self._exposure("remove_tools")
-        warn_experimental(PROGRESSIVE_TOOLS, "remove_tools")
-        exposure.remove(self.call, tools)
+        self._change("remove_tools", tools)
 
-    def _exposure(self, helper: str) -> Exposure:
-        if self.run.exposure is None:
+    def _change(self, helper: Literal["add_tools", "remove_tools"], tools: object) -> None:
+        run, caller = self.run, self.call.caller
+        local = isinstance(caller, Program) and (run.exposure is None or run.exposure.fixed_for(self.call))
+        if local and isinstance(caller, Program):
+            raise run.programs.refuse_change(RefusedChange(helper, caller.caller_id, self.call.call_id))
+        if run.exposure is None:
             raise RuntimeError(f"{helper}() works inside a run with a model only; there is none here")
-        return self.run.exposure
+        warn_experimental(PROGRESSIVE_TOOLS, helper)
+        (run.exposure.add if helper == "add_tools" else run.exposure.remove)(self.call, tools)
 
 
 def idempotency_key(run: RunContext, call: Call) -> str:
