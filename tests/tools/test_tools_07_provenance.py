@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ptc_tools import (
+    Failure,
     InvalidSignature,
     Provenance,
     Sensitive,
@@ -229,3 +230,17 @@ async def test_a_model_that_holds_itself_is_redacted_to_any_depth() -> None:
     assert "DEEP" not in recorded
     assert "4111" not in recorded
     assert recorded.count("Ada") == 3 * 6
+
+
+@pytest.mark.parametrize("annotation", [Any, dict[str, Any], list[Any] | dict[str, Any]])
+async def test_a_traced_part_of_anything_is_not_sent(annotation: Any) -> None:
+    """Its origins are for the record alone, and nobody would look for them there."""
+
+    async def look(n: int):  # type: ignore[no-untyped-def]
+        return {"a": Traced.of(n, Source("crm", "origin-canary"))}
+
+    look.__annotations__["return"] = annotation
+    outcome = await invoke(tool(look, effects="read", strict=False), {"n": 1})
+    assert isinstance(outcome, Failure)
+    assert "return one Traced value" in outcome.message
+    assert "canary" not in outcome.message

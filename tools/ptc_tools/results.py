@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast, get_args, get_origin
 
-from pydantic_core import PydanticSerializationError, from_json
+from pydantic_core import PydanticSerializationError, SchemaSerializer, core_schema, from_json
 
 from ptc_tools.applied import expanded
 from ptc_tools.bounds import Bounds
@@ -76,6 +76,20 @@ class Codec:
 
 
 PLAIN = Codec()
+
+
+def _refuse_traced(_: object) -> object:
+    raise ValueError("return one Traced value, not Traced parts (flatten, join, summarise)")
+
+
+# Where an annotation says Any, pydantic would write a Traced as the object that it is: origins and all.
+setattr(  # noqa: B010 - the class does not know pydantic
+    Traced,
+    "__pydantic_serializer__",
+    SchemaSerializer(
+        core_schema.any_schema(serialization=core_schema.plain_serializer_function_ser_schema(_refuse_traced))
+    ),
+)
 
 
 class TypedCodec(Codec):
