@@ -66,6 +66,15 @@ DIFFERENCES: list[tuple[Any, Any, bool | None, bool | None]] = [
     # jsonschema divides binary fractions, jsonschema-rs the decimals that were written.
     ({"multipleOf": 0.01}, 19.99, False, True),
     ({"multipleOf": 0.1}, 0.3, False, True),
+    ({"multipleOf": 1.1}, 2**53, True, False),
+    ({"multipleOf": 0.01}, 10**400, None, True),
+    # … of a float from 2**53 on the binary digits, so that here jsonschema is right.
+    ({"multipleOf": 1e20}, 1e30, True, False),
+    ({"pattern": "^.$"}, "\u2028", True, False),
+    ({"pattern": "a{,2}$"}, "a", True, None),
+    ({"pattern": "(?<x>a)"}, "a", None, True),
+    ({"patternProperties": {"^a$": False}}, {"a\n": 1}, False, True),
+    ({"propertyNames": {"pattern": "^a$"}}, {"a\n": 1}, True, False),
 ]
 
 
@@ -73,7 +82,7 @@ DIFFERENCES: list[tuple[Any, Any, bool | None, bool | None]] = [
 def test_known_differences_are_as_listed(
     schema: Any, value: Any, oracle: bool | None, fast: bool | None
 ) -> None:
-    """Outside the suite; in each the path's answer is the specification's. A new version that agrees fails here."""
+    """Outside the suite; in each but one the path's answer is the specification's. A new version that agrees fails here."""
 
     def answer(validator: Any) -> bool | None:
         try:
