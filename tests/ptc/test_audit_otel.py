@@ -129,3 +129,15 @@ async def test_a_run_stores_statements_reach_the_log_behind_the_spans(
         await recorder.finished(token, Success(1), 5, also=(("INSERT INTO runs VALUES ('x')", ()),))
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT run FROM runs").fetchall() == [("x",)]
+
+
+async def test_a_secret_in_a_tool_name_that_a_model_made_up_is_in_no_span(tracer: FakeTracer) -> None:
+    """The log redacts it, and telemetry is read by more people than the log."""
+    secret = "sk-proj-" + "a1B2" * 8
+    recorder = TracedRecorder(tracer=tracer)
+    refusal = Denied("unknown_tool", "no")
+    await recorder.denied(call(1, f"send_{secret}"), None, refusal, RUN)
+    await recorder.denied(call(2, "send", namespace=secret), None, refusal, RUN)
+    await recorder.denied(call(3, "remove"), None, refusal, RUN)
+    assert [span.name for span in tracer.spans] == ["execute_tool $redacted"] * 2 + ["execute_tool remove"]
+    assert not any(secret in str(span.attributes) for span in tracer.spans)

@@ -128,11 +128,38 @@ SECRETS = {
         "AKIA" + "ABCDEFGH12345678",
         "ghp_" + "a" * 36,
         "xoxb-1234567890-abc",
+        "xapp-1-A012-123456-" + "ab01" * 4,
+        "npm_" + "a1B2" * 9,
+        "pypi-AgEIcHlwaS5vcmc" + "a1B2" * 4,
+        "whsec_" + "a1B2" * 8,
     ],
-    "token": ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk", "Bearer abcdefghijklmnop.qrstuv"],
-    "credential": ["password=hunter22", "postgres://user:s3cret@db/x", "AccountKey=abcd1234=="],
+    "token": [
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk",
+        "Bearer abcdefghijklmnop.qrstuv",
+        "Authorization: Basic dXNlcjpodW50ZXIy",
+        "'authorization': 'basic dXNlcjpwdw=='",
+        "Basic dXNlcjpodW50ZXIyaA==",
+        "https://x.blob.core.windows.net/c?sv=2020&sig=AbCdEf0123456789AbCdEf%3D",
+        "ya29.a0AfH6SMB" + "a1B2" * 8,
+    ],
+    "credential": [
+        "password=hunter22",
+        "postgres://user:s3cret@db/x",
+        "AccountKey=abcd1234==",
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "SECRET_KEY: 'abcd1234'",
+        "signingKey=abcd1234",
+        "DB_PASSWORD=hunter22",
+    ],
     "private_key": ["-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"],
-    "card_number": ["4111 1111 1111 1111", "5555555555554444"],
+    "card_number": [
+        "4111 1111 1111 1111",
+        "5555555555554444",
+        "4111.1111.1111.1111",
+        "3782.822463.10005",
+        "4111\u00a01111\u00a01111\u00a01111",
+        "4111\u202f1111\u202f1111\u202f1111",
+    ],
     "email": ["alice@example.com", "a.b+c@sub.example.co.uk"],
 }
 
@@ -159,6 +186,14 @@ def test_well_known_secrets_are_found_alone_in_text_in_keys_and_deep_inside(
         "task-runner-service-with-long-name",
         "a @ b",
         "1234567890123",
+        "basic understanding of the authorization: see below",
+        "Basic authorization",
+        "the secret key to success",
+        "4111.1111.1111.1112",
+        "192.168.1001.2002",
+        "sig=short",
+        "pypi-server-in-the-next-room",
+        "access keys are rotated monthly",
     ],
 )
 def test_ordinary_texts_are_left_alone(text: str) -> None:
@@ -177,6 +212,16 @@ def test_ordinary_texts_are_left_alone(text: str) -> None:
         "x-auth-token",
         "clientSecret",
         "Authorization",
+        "secret_key",
+        "secretKey",
+        "aws_secret_access_key",
+        "access_key",
+        "AccessKeys",
+        "pwd",
+        "signingKey",
+        "encryption-key",
+        "connectionString",
+        "jwt",
     ],
 )
 def test_members_called_like_secrets_are_hidden(name: str) -> None:
@@ -184,6 +229,16 @@ def test_members_called_like_secrets_are_hidden(name: str) -> None:
     assert reason(shown({name: 123456})[name]) == "name"
     assert shown({name: None}) == {name: None}
     assert shown({"tokens": 5, "passage": "x"}) == {"tokens": 5, "passage": "x"}
+
+
+@pytest.mark.parametrize("name", ["tokens", "access_tokens", "refreshTokens"])
+def test_tokens_are_secrets_where_they_are_texts(name: str) -> None:
+    """What a model used is counted in tokens too."""
+    for value in ("abc", ["abc", "def"], {"a": "abc"}):
+        assert reason(shown({name: value})[name]) == "name"
+    for count in (5, [1, 2], {"input": 5}):
+        assert shown({name: count}) == {name: count}
+    assert shown({"max_tokens": "12", "total_tokens": 5}) == {"max_tokens": "12", "total_tokens": 5}
 
 
 def test_a_card_number_may_be_a_number() -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -319,3 +321,49 @@ def test_a_forked_child_signs_nothing_in_its_parents_log(tmp_path: Path, form: s
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=environment)
     assert check(path).verdict == "intact"
     assert [r["data"]["reason"] for r in of_type(read(path), "audit.checkpoint")] == ["asked", "closed"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("damage", [b"!", b"[]", b'{"at"}'])
+def test_a_whole_last_record_that_was_damaged_is_not_cut_as_torn(
+    tmp_path: Path, form: str, damage: bytes
+) -> None:
+    """It was durable, and a crash writes no newline behind half a record: cut, nobody would miss it."""
+    path = tmp_path / f"a.{form}"
+    asyncio.run(fill(path))
+    lines = raw_lines(path)[:-2]
+    rewrite(path, [*lines[:-1], damage + lines[-1][len(damage) :]])
+    before = raw_lines(path)
+    assert check(path).verdict == "tampered"
+    with pytest.raises(AuditCorrupt):
+        open_log(path)
+    assert raw_lines(path) == before
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("zeros", [1, 4096])
+def test_a_block_of_zeros_at_the_end_is_a_torn_write(tmp_path: Path, zeros: int, end: bytes) -> None:
+    """A file system may have grown the file and not have written to it when the machine lost its power."""
+    path = tmp_path / "a.jsonl"
+    asyncio.run(fill(path))
+    whole = b"".join(line + b"\n" for line in raw_lines(path)[:-2])
+    path.write_bytes(whole + b'{"at":17' + b"\0" * zeros + end)
+    report = check(path)
+    assert {finding.kind for finding in report.findings} == {"incomplete"}
+    open_log(path).close()
+    report = check(path)
+    assert report.verdict == "intact"
+    assert any(f"a torn end of {8 + zeros + len(end)} bytes was cut off" in note for note in report.notes)
+    path.write_bytes(path.read_bytes().replace(b'"model"', b'"mo\0el"'))
+    assert check(path).verdict == "tampered", "in the middle no crash puts zeros"
+
+
+def test_a_database_that_would_not_open_again_is_not_called_intact(tmp_path: Path) -> None:
+    """What marks the file as ours is part of it."""
+    path = tmp_path / "a.db"
+    asyncio.run(fill(path))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA application_id=7")
+    assert check(path).verdict == "tampered"
+    with pytest.raises(AuditCorrupt):
+        open_log(path)

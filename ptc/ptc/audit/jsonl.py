@@ -162,7 +162,8 @@ def _read_file_end(path: Path) -> tuple[list[bytes], bytes, bytes]:
 def _read_end(fd: int, size: int) -> tuple[list[bytes], bytes, bytes]:
     """The last lines back to the last checkpoint (or the file's start), a torn end, and the first line.
 
-    A last line with a newline that is no JSON was torn too: a crash can leave a block of zeros at the end.
+    A crash of the machine can leave a block of zeros where data had not reached the disk: a line with a zero
+    byte, which no record has, was torn too. Any other line that is no record was changed: it is left as it is.
     """
     data = b""
     start = size
@@ -176,7 +177,7 @@ def _read_end(fd: int, size: int) -> tuple[list[bytes], bytes, bytes]:
     cut = lines.pop()
     if start > 0:
         lines = lines[1:]
-    if lines and not _is_json(lines[-1]):
+    if lines and b"\0" in lines[-1]:
         cut = lines.pop() + b"\n" + cut
     marked = next((i for i in range(len(lines) - 1, -1, -1) if lines[i].endswith(_CHECKPOINT)), 0)
     first = lines[0] if start == 0 and lines else _first_line(fd)
@@ -191,13 +192,6 @@ def _first_line(fd: int) -> bytes:
             return b""
         data += more
     return data.partition(b"\n")[0]
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
 
 
 def _parse(line: bytes, path: Path) -> dict[str, int]:

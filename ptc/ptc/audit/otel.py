@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from ptc.audit import genai
 from ptc.audit.errors import InvalidAuditConfig
+from ptc.audit.redact import hides
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
@@ -82,7 +83,7 @@ class TracedRecorder:
         inner = None
         if self._recorder is not None:
             inner = await self._recorder.started(call, contract, arguments, run, **also)
-        span = self._call_span(call, run)
+        span = self._call_span(call, run, call.qualified_name)
         if self._content:
             span.set_attribute(genai.TOOL_ARGUMENTS, _text(arguments))
         _keep(self._calls, (run.run_id, call.call_id), span)
@@ -99,7 +100,10 @@ class TracedRecorder:
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         if self._recorder is not None:
             await self._recorder.denied(call, contract, outcome, run)
-        self._end(self._call_span(call, run), outcome)
+        name = call.qualified_name
+        if contract is None and hides(name):  # the model made it up, and put a secret into it
+            name = "$redacted"
+        self._end(self._call_span(call, run, name), outcome)
 
     async def event(self, type: str, data: JsonObject, run: RunContext, **also: Any) -> None:
         if self._recorder is not None:
@@ -129,10 +133,11 @@ class TracedRecorder:
         parent = self._calls.get((run.run_id, call_id))  # the code tool's call, where it was one
         return self._start(genai.EXECUTE_PROGRAM, parent, attributes)
 
-    def _call_span(self, call: Call, run: RunContext) -> Span:
+    def _call_span(self, call: Call, run: RunContext, name: str) -> Span:
+        name = name[:256]
         attributes: dict[str, Any] = {
             genai.OPERATION: genai.EXECUTE_TOOL,
-            genai.TOOL_NAME: call.qualified_name[:256],
+            genai.TOOL_NAME: name,
             genai.TOOL_TYPE: "function",
             genai.TOOL_CALL_ID: call.call_id[:256],
             genai.CONVERSATION_ID: run.run_id,
@@ -143,7 +148,7 @@ class TracedRecorder:
         parent = None
         if isinstance(call.caller, Program):
             parent = self._programs.get((run.run_id, call.caller.caller_id))
-        return self._start(f"{genai.EXECUTE_TOOL} {call.qualified_name[:256]}", parent, attributes)
+        return self._start(f"{genai.EXECUTE_TOOL} {name}", parent, attributes)
 
     def _start(self, name: str, parent: Span | None, attributes: dict[str, Any]) -> Span:
         context = self._trace.set_span_in_context(parent) if parent is not None else None

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
 from ptc.audit.form import is_formed
-from ptc.audit.schema import STATEMENTS
+from ptc.audit.schema import APPLICATION_ID, STATEMENTS
 from ptc.audit.store import lock_path, segments, suffix_kind
 from ptc_tools.command_line import ptc_command
 
@@ -200,6 +200,11 @@ def database_damage(file: Path) -> Iterator[Damage]:
             found = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
             if not found:
                 return  # its writer died before it had made the table: no record was there
+            (identity,) = db.execute("PRAGMA application_id").fetchone()
+            if identity != APPLICATION_ID:
+                yield Damage(
+                    file, "the database does not say that it is an audit log of ours (application_id)"
+                )
             ours = {_text(row[3]) for row in found if _text(row[2]) == "records"}
             foreign = [_text(row[1]) for row in found if _text(row[0]) in ("trigger", "view")]
             if foreign:

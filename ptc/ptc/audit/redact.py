@@ -48,9 +48,9 @@ class Detector:
         if self.name == "card_number":
             if _ENOUGH_DIGITS.search(text) is None:  # nearly every text: all the rest is dear beside this
                 return []
-            return [
-                card for run in self.pattern.finditer(_UUID.sub("x", text)) for card in _cards(run.group())
-            ]
+            text = _UUID.sub("x", text.translate(_PLAIN_SPACES))
+            dotted = [run.group() for run in _DOTTED.finditer(text) if _is_card(run.group())]
+            return dotted + [card for run in self.pattern.finditer(text) for card in _cards(run.group())]
         return [match.group() for match in self.pattern.finditer(text)]
 
 
@@ -87,7 +87,9 @@ def _is_card(text: str) -> bool:
 # Digits that stand alone. Inside a word, a decimal, a hash or a UUID they are part of something else: one in
 # two hundred SHA-256 digests holds digits that would pass for a card.
 _DIGITS: Final = r"(?<![^\W_])(?<!\d\.)\d++(?![^\W_])(?!\.\d)"
-_ENOUGH_DIGITS: Final = re.compile(r"\d(?:[ -]?\d){12}")
+_ENOUGH_DIGITS: Final = re.compile(r"\d(?:[ .\u00a0\u2007\u2009\u202f-]?\d){12}")
+_PLAIN_SPACES: Final = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
+_DOTTED: Final = re.compile(r"(?<![\w.])(?:\d{4}(?:\.\d{4}){3}|\d{4}\.\d{6}\.\d{5})(?![\w]|\.\d)")
 _UUID: Final = re.compile(r"(?<![^\W_])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![^\W_])")
 
 
@@ -96,11 +98,16 @@ _PATTERNS: Final = {
     "api_key": r"(?<![A-Za-z0-9])(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{35}"
     r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{30,}|\bglpat-[A-Za-z0-9_-]{20,}"
-    r"|\bxox[abposr]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{30,}",
+    r"|\bxox[abposr]-[A-Za-z0-9-]{10,}|\bxapp-\d-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{30,}"
+    r"|\bnpm_[A-Za-z0-9]{30,}|\bpypi-Ag[A-Za-z0-9_-]{16,}|\bwhsec_[A-Za-z0-9+/=_-]{16,}",
     "token": r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,3}"
-    r"|\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{16,}",
-    "credential": r"(?i:\b(?:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|account[_-]?key"
-    r"|auth[_-]?token|client[_-]?secret)\b[\"']?\s*[:=]\s*[\"']?[^\s\"',;&]{4,})"
+    r"|\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{16,}|\bya29\.[A-Za-z0-9_-]{20,}"
+    r"|(?i:\bauthorization[\"']?\s*[:=]\s*[\"']?basic\s+[A-Za-z0-9+/_-]{4,}=*)"
+    r"|\b[Bb]asic\s+[A-Za-z0-9+/]{6,}={1,2}(?![A-Za-z0-9=])"
+    r"|[?&;](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/_-]{16,}",
+    "credential": r"(?i:(?<![A-Za-z0-9])(?:password|passwd|pwd|passphrase|secret|api[_-]?key|account[_-]?key"
+    r"|(?:secret[_-]?)?access[_-]?key|(?:secret|signing|encryption)[_-]?key|(?:auth|access|refresh)[_-]?token"
+    r"|client[_-]?secret)(?![A-Za-z0-9_])[\"']?\s*[:=]\s*[\"']?[^\s\"',;&]{4,})"
     r"|\b[a-z][a-z0-9+.-]{1,30}://[^\s:/@]{1,256}:[^\s/@]{1,256}@",
     "card_number": rf"{_DIGITS}(?:[ -]{_DIGITS})*",
     "email": r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+",
@@ -109,9 +116,14 @@ DETECTORS: Final = tuple(Detector(name, re.compile(pattern)) for name, pattern i
 """Keys and tokens by their well-known shapes, credentials in texts, card numbers (Luhn), e-mail addresses."""
 
 _NAMES: Final = re.compile(
-    r"(?i)(?:^|[_\-. ])(?:pass(?:words?|wd|phrases?)?|secrets?|token|api[_-]?keys?|private[_-]?keys?|credentials?"
-    r"|authorization|cookies?|ssn|cvv|cvc|iban)$"
+    r"(?i)(?:^|[_\-. ])(?:pass(?:words?|wd|phrases?)?|pwd|secrets?|token|api[_-]?keys?|private[_-]?keys?"
+    r"|(?:secret|access|account|signing|encryption|master)[_-]?keys?|connection[_-]?strings?|credentials?"
+    r"|authorization|bearer|jwt|otp|cookies?|ssn|cvv|cvc|iban)$"
 )
+_TOKENS: Final = re.compile(
+    r"(?i)^(?:.*[_\-. ])?(?:access|api|auth|bearer|csrf|id|refresh|session)[_\-. ]?tokens$|^tokens$"
+)
+"""Several tokens are secrets where they are texts; a model's tokens are counted, and are nobody's secret."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -187,7 +199,7 @@ class Redactor:
         members: JsonObject = {}
         for name, item in value.items():
             shown_name = self.name(name)
-            if self._names and _NAMES.search(_CAMEL.sub("_", name)) and _holds_secret(item):
+            if self._names and _is_secret(_CAMEL.sub("_", name), item):
                 members[shown_name] = self.mark(item, "name")
             else:
                 members[shown_name] = self._walk(item, sensitivity.member(name), _step(paths, name))
@@ -220,8 +232,21 @@ class Redactor:
         return [(detector.name, match) for detector in self._detectors for match in detector.find(text)]
 
 
-def _holds_secret(value: JsonValue) -> bool:
-    return not isinstance(value, bool) and value not in (None, "")
+def _is_secret(name: str, value: JsonValue) -> bool:
+    """Whether a member is called like a secret, and holds what can be one."""
+    if isinstance(value, bool) or value in (None, ""):
+        return False
+    return _NAMES.search(name) is not None or (_TOKENS.search(name) is not None and _has_text(value))
+
+
+def _has_text(value: JsonValue) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, str) or any(isinstance(item, str) for item in inside)
+
+
+def hides(text: str) -> bool:
+    """Whether a detector finds a secret in a text."""
+    return len(text) > MAX_SCANNED or any(detector.find(text) for detector in DETECTORS)
 
 
 def _steps(path: str) -> tuple[str, ...]:

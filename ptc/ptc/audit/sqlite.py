@@ -223,5 +223,7 @@ def _statement(rows: int) -> str:
 
 def _tail(db: sqlite3.Connection) -> tuple[list[bytes], bool]:
     (seq,) = db.execute("SELECT max(seq) FROM records WHERE type = 'audit.checkpoint'").fetchone()
-    rows = db.execute("SELECT record FROM records WHERE seq >= ? ORDER BY seq", (seq or 0,))
+    rows = db.execute("SELECT record FROM records WHERE seq >= ? ORDER BY seq", (seq or 0,)).fetchall()
+    if not all(isinstance(line, str) for (line,) in rows):
+        raise sqlite3.DatabaseError("a record is no text")
     return [line.encode() for (line,) in rows], seq is not None

@@ -93,18 +93,27 @@ class _Check:
         self._prev = GENESIS
         self._open: dict[int, JsonObject] = {}
         self._torn = False
+        self._zeros: Line | None = None
         self._last: dict[str, Any] = {}
         self._before_last_type = ""
         self._latest = 0
         self._went_back = 0
 
     def line(self, line: Line) -> None:
+        if self._zeros is not None:
+            self._damaged_line(self._zeros)
+        self._zeros = line if b"\0" in line.data else None
+        if self._zeros is not None:
+            return  # a crash of the machine leaves zeros, but only at the end
         try:
             self._judge(line, _parsed(line.data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Whatever stands there: a verifier that stops at it would be the attacker's friend.
-            self._find("tampered", "this is no record: damaged, or overwritten", line)
-            self._heads.lose()
+            self._damaged_line(line)
+
+    def _damaged_line(self, line: Line) -> None:
+        self._find("tampered", "this is no record: damaged, or overwritten", line)
+        self._heads.lose()
 
     def _judge(self, line: Line, record: dict[str, Any]) -> None:
         seq, prev, log, type = record["seq"], record["prev"], record["log"], record["type"]
@@ -151,6 +160,9 @@ class _Check:
         self._heads.lose()
 
     def torn(self, line: Line) -> None:
+        if self._zeros is not None:
+            self._damaged_line(self._zeros)
+        self._zeros = None
         if self.report.live:
             self.report.notes.append("the last record is being written just now")
             return
@@ -159,6 +171,9 @@ class _Check:
 
     def end(self) -> None:
         report = self.report
+        if self._zeros is not None:
+            zeros, self._zeros = self._zeros, None
+            self.torn(zeros)
         report.last_seq = self._seq or None
         report.chained_to = None if any(f.kind == "tampered" for f in report.findings) else report.last_seq
         if report.records == 0 and not report.findings:
