@@ -8,6 +8,7 @@ the run is resumed.
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,22 @@ class PauseForApproval:
     when: When | None = None
     expires_after: float | None = None
     ask: When | None = None
+
+    def __post_init__(self) -> None:
+        for name, rule in (("when", self.when), ("ask", self.ask)):
+            if rule is not None and not callable(rule):
+                raise ConfigurationError(
+                    f"PauseForApproval({name}=…) is a {type(rule).__name__}; give a function of call, contract,"
+                    " arguments and run"
+                )
+        after = self.expires_after
+        if after is None:
+            return
+        number = after if isinstance(after, int | float) and not isinstance(after, bool) else 0
+        if not (number > 0 and math.isfinite(number)):
+            raise ConfigurationError(
+                f"PauseForApproval(expires_after={after!r}): give a positive number of seconds, or None"
+            )
 
     def asks(self, call: Call, contract: Contract, arguments: JsonObject, run: RunContext) -> bool:
         """Whether somebody has to decide about a call whose tool does not say so."""

@@ -28,9 +28,11 @@ from ptc.state import RunState
 from ptc.steps import Steps
 from ptc.toolbox import Entry, Step, entry_name
 from ptc.usage import Usage
+from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.compare import compare
 from ptc_tools.contract import Contract
+from ptc_tools.errors import InvalidJson
 from ptc_tools.outcome import Outcome, Success
 from ptc_tools.tool import AnyTool
 
@@ -178,7 +180,7 @@ def decisions_for(
     Raises InvalidInput for one that answers nothing, or is none.
     """
     waiting = {request.call_id: request for request in requests}
-    unknown = sorted(set(decisions) - set(waiting))
+    unknown = sorted(str(call_id) for call_id in set(decisions) - set(waiting))
     if unknown:
         raise InvalidInput(
             f"there is nothing to decide about {', '.join(unknown)}; waiting: {', '.join(sorted(waiting))}"
@@ -189,14 +191,28 @@ def decisions_for(
                 f"the decision about {call_id} is a {type(decision).__name__}: give ptc.Approve(), ptc.Deny(…) "
                 "or, for a call whose outcome is unknown, ptc.Happened(…)"
             )
-        given = decision.arguments if isinstance(decision, Approve) else None
-        if given is not None and not isinstance(given, Mapping):
-            raise InvalidInput(
-                f"the arguments that were approved for {call_id} are a {type(given).__name__}, not an object"
-            )
+        _check_words(call_id, decision)
         if isinstance(decision, Happened) and not waiting[call_id].uncertain:
             raise InvalidInput(f"{call_id} has not run: approve or deny it; Happened is for uncertain calls")
     return {call_id: (waiting[call_id], decision) for call_id, decision in decisions.items()}
+
+
+def _check_words(call_id: str, decision: Decision) -> None:
+    """A decision is kept and recorded, so that it is texts and JSON."""
+    given = decision.arguments if isinstance(decision, Approve) else None
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInput(
+            f"the arguments that were approved for {call_id} are a {type(given).__name__}, not an object"
+        )
+    value = decision.result if isinstance(decision, Happened) else None if given is None else dict(given)
+    try:
+        strict_json.dumps(value)
+    except InvalidJson as error:
+        raise InvalidInput(f"what was decided about {call_id} is no JSON: {error}") from None
+    words = {"by": decision.by, "reason": decision.reason if isinstance(decision, Deny) else ""}
+    for name, word in words.items():
+        if not isinstance(word, str) and not (word is None and name == "by"):
+            raise InvalidInput(f"{name}= of the decision about {call_id} is a {type(word).__name__}, not a text")
 
 
 def restore(conversation: Conversation, state: RunState) -> None:

@@ -18,7 +18,7 @@ from ptc.acting import Acting, ActingOptions
 from ptc.approval import ApprovalRequest, Approve, Decision, Deny, PauseForApproval, worth
 from ptc.choice import ToolChoice
 from ptc.durable import Durable
-from ptc.errors import ConfigurationError
+from ptc.errors import ConfigurationError, InvalidInput
 from ptc.limits import Limits
 from ptc.past import Past
 from ptc.pausing import decisions_for
@@ -228,7 +228,7 @@ def resumed_start(
         acting=acting,
         conversation_id=state.conversation_id,
         state=state,
-        decisions=dict(decisions),
+        decisions=_given(decisions),
     )
 
 
@@ -312,12 +312,20 @@ def _from_past(
         acting=acting,
         previous_response_id=cast("str | None", start["previous_response_id"]),
         conversation_id=cast("str | None", start["conversation_id"]),
-        decisions=dict(options.get("decisions") or {}),
+        decisions=_given(options.get("decisions")),
         durable=durable,
     )
     made.decided()  # what answers nothing is refused before anything begins
     _check_approver(settings, past, stored.status)
     return settings, made
+
+
+def _given(decisions: object) -> dict[str, Decision]:
+    if decisions is not None and not isinstance(decisions, Mapping):
+        raise InvalidInput(
+            f"decisions= is a {type(decisions).__name__}; give a mapping of call ids to ptc.Approve(), ptc.Deny(…)"
+        )
+    return dict(decisions or {})
 
 
 def _check_approver(settings: Settings, past: Past, status: StoredStatus) -> None:

@@ -152,6 +152,8 @@ def _text(body: JsonValue) -> str:
 
 
 def _read(text: str | bytes) -> tuple[str, JsonValue]:
+    if not isinstance(text, str | bytes | bytearray):
+        raise StateUnreadable(f"a run state is a text that was sealed, not {type(text).__name__}")
     try:
         text = text if isinstance(text, str) else text.decode()
         body = _parsed(text)
@@ -173,6 +175,8 @@ def _no_number(name: str) -> JsonValue:
 
 
 def _mac(body: JsonObject, key: Key) -> str:
+    if not isinstance(key, bytes | bytearray):
+        raise StateUnreadable(f"the key of a run state is bytes, not {type(key).__name__}")
     if len(key) < 16:
         raise StateUnreadable(
             "the key of a run state has at least 16 bytes; secrets.token_bytes(32) makes one"

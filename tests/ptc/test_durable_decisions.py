@@ -207,3 +207,62 @@ async def test_a_call_id_that_is_used_again_waits_anew(tmp_path: Path, kept: str
             result = await able.resume(state, decisions={"c1": ptc.Approve()})
     assert (result.output_text, RAN) == ("dropped", [("drop", 1), ("drop", 2), ("drop", 3)])
     assert [getattr(report.outcome, "value", None) for report in result.calls] == [-1, -2, -3]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["c1"],
+        "c1",
+        {"c1": True},
+        {"c1": ptc.Approve({"x": float("nan")})},
+        {"c1": ptc.Approve({"x": object()})},  # type: ignore[dict-item]
+        {"c1": ptc.Approve([1])},  # type: ignore[arg-type]
+        {"c1": ptc.Approve(by=object())},  # type: ignore[arg-type]
+        {"c1": ptc.Deny(reason=None)},  # type: ignore[arg-type]
+        {"c1": ptc.Deny(by=7)},  # type: ignore[arg-type]
+        {7: ptc.Approve(), "c2": ptc.Approve()},
+    ],
+)
+@pytest.mark.parametrize("kept", [True, False])
+async def test_what_is_no_decision_is_refused_before_anything_changes(
+    tmp_path: Path, wrong: Any, kept: bool
+) -> None:
+    """A decision is kept and recorded; what cannot be is said at once, and the call goes on waiting."""
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as file:
+        store = file if kept else None
+        paused = await runner(FakeEndpoint([function_call("drop")]), store).run("go", run_id="r1")
+        assert paused.state is not None
+        with pytest.raises(ptc.InvalidInput):
+            await runner(FakeEndpoint(), store).resume(paused.state, decisions=wrong)
+        if kept:
+            assert await status(file) == "paused"
+        able = runner(FakeEndpoint([answer("dropped")]), store)
+        done = await able.resume(paused.state, decisions={"c1": ptc.Approve()})
+    assert (done.output_text, RAN) == ("dropped", [("drop", 1)])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"expires_after": "x"},
+        {"expires_after": -1},
+        {"expires_after": 0},
+        {"expires_after": float("nan")},
+        {"when": 3},
+        {"ask": "all"},
+    ],
+)
+def test_a_rule_that_asks_nobody_is_refused(wrong: Any) -> None:
+    """Found when it is made, not when the first call needs an approval."""
+    with pytest.raises(ptc.ConfigurationError, match=next(iter(wrong))):
+        ptc.PauseForApproval(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [("{}", "a key of at least 16 bytes"), (5, b"k" * 16), (None, b"k" * 16)]
+)
+def test_what_cannot_be_a_state_or_its_key_is_said(text: Any, key: Any) -> None:
+    """A typed error, whatever was mixed up."""
+    with pytest.raises(ptc.StateUnreadable):
+        ptc.RunState.unseal(text, key)

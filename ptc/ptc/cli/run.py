@@ -109,6 +109,8 @@ def run_model(
         raise NotLoadable("give a question, or --recover RUN to go on with a run of the store")
     if recover is not None and store is None:
         raise NotLoadable("--recover goes on with a run of a store: name it with --store PATH")
+    if recover is not None and store is not None and not store.exists():
+        raise NotLoadable(f"--store {store}: there is no such file, so no run to go on with")
     if programs not in (None, "hosted", "local", "auto"):
         raise NotLoadable(f"--programs {programs!r}: give hosted, local or auto")
     if question == "-":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import sqlite3
 import time
@@ -17,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
+from ptc.audit.schema import APPLICATION_ID as OF_AN_AUDIT_LOG
 from ptc.errors import ConfigurationError
 from ptc.store.commits import Commits
 from ptc.store.errors import (
@@ -28,6 +30,7 @@ from ptc.store.errors import (
     StoreUnavailable,
     StoreUnreadable,
 )
+from ptc.store.files import make_file
 from ptc.store.holders import is_dead, new_holder
 from ptc.store.protocol import Lease, RunInfo, Step, StoredRun, StoredStatus
 from ptc_tools.call import JsonObject
@@ -79,15 +82,16 @@ class SQLiteRunStore:
     """
 
     def __init__(self, where: str | os.PathLike[str] | AuditLog, *, lease: float = 30.0) -> None:
-        if not lease > 0:
-            raise ConfigurationError("lease= is a positive number of seconds")
+        number = lease if isinstance(lease, int | float) and not isinstance(lease, bool) else 0
+        if not (number > 0 and math.isfinite(number)):
+            raise ConfigurationError(f"lease={lease!r}: give a positive number of seconds")
         self.lease_seconds = lease
         self.log: AuditLog | None = None
         if isinstance(where, (str, os.PathLike)):
             self.path = Path(where)
         else:
-            self.log = where
             self.path = _path_in(where)
+            self.log = where
             self._epochs = _EPOCHS.setdefault(where, {})
         self._holder = new_holder()
         self._held: dict[str, Lease] = {}
@@ -251,9 +255,7 @@ class SQLiteRunStore:
             raise _lost(lease)
 
     def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite gives its -wal and -shm the mode of the database: made here, for the owner alone.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        make_file(self.path)
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
         try:
             self._check_file(db)
@@ -276,6 +278,11 @@ class SQLiteRunStore:
     def _check_file(self, db: sqlite3.Connection) -> None:
         (identity,) = db.execute("PRAGMA application_id").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if self.log is None and identity == OF_AN_AUDIT_LOG:
+            raise StoreUnreadable(
+                f"{self.path} is an audit log's database: open the log, and give it to the store, as in"
+                f" SQLiteRunStore(AuditLog(path)); with `ptc run`, add --audit {self.path}"
+            )
         if self.log is None and identity != APPLICATION_ID and (identity or tables):
             raise StoreUnreadable(f"{self.path} is another application's database: give the store its own")
 
@@ -283,7 +290,12 @@ class SQLiteRunStore:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_store'").fetchone():
             mark = f"PRAGMA application_id={APPLICATION_ID};" if self.log is None else ""
             db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{mark}{_SAY_VERSION}COMMIT;")
-        (version,) = db.execute("SELECT version FROM run_store").fetchone()
+        versions = db.execute("SELECT version FROM run_store").fetchall()
+        if len(versions) != 1:
+            raise StoreUnreadable(
+                f"{self.path} is damaged: it does not say its version; take it from a backup"
+            )
+        ((version,),) = versions
         if version != VERSION:
             raise StoreUnreadable(
                 f"{self.path} is a run store of version {version}; this library reads {VERSION}"
@@ -291,6 +303,8 @@ class SQLiteRunStore:
 
 
 def _path_in(log: AuditLog) -> Path:
+    if not hasattr(log, "can_hold_runs"):
+        raise ConfigurationError(f"a run store is given a path or a ptc.AuditLog, not {type(log).__name__}")
     if not log.can_hold_runs:
         raise ConfigurationError(
             f"{log.path} cannot hold runs: that takes a .db log that is not rotated and fails closed;"
