@@ -176,7 +176,7 @@ def cut_off_after_admission(path: Path) -> None:
         (("--recover", "r1"), "--store PATH"),
         (("hello", "--programs", "remote"), "hosted, local or auto"),
         (("hello",), "no service to connect to"),
-        (("--recover", "r1", "--store", "runs.db", "--script", "script.py:model"), "r1"),
+        (("--recover", "r1", "--store", "runs.db", "--script", "script.py:model"), "no such file"),
         (("hello", "--script", "script.py:model", "--tools", "dropping:NOTHING"), "no attribute"),
         (("hello", "--script", "script.py:model", "--store", "script.py"), "run store"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import warnings
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -112,12 +113,14 @@ async def test_approved_changes_are_validated_like_the_models_arguments() -> Non
         assert ("error" in str(outputs_in(endpoint.bodies[1])["c1"])) is not bool(ran)
 
 
-async def test_an_approval_that_comes_too_late_is_a_no() -> None:
+async def test_an_approval_that_comes_too_late_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
     """The world has moved on."""
     endpoint = FakeEndpoint([function_call("drop")], [answer()])
-    rule = ptc.PauseForApproval(expires_after=-1.0)
+    rule = ptc.PauseForApproval(expires_after=60)
     paused = await runner(endpoint, approver=rule).run("go")
     assert paused.state is not None
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 61 * 10**9)
     await runner(endpoint, approver=rule).resume(paused.state, decisions={"c1": ptc.Approve()})
     assert RAN == []
     assert "expired" in outputs_in(endpoint.bodies[1])["c1"]["error"]["message"]
