@@ -31,6 +31,16 @@ FORGOTTEN = [
     ("def f():\n    x = get(i=1)\n    return x.name", [2]),
     ("'{}'.format(1)\nget(i=1).format", [2]),
     ("while not get(i=1):\n    pass", [1]),
+    ("t = [get(i=1)]\n5", [1]),
+    ("t = [get(i=i) for i in range(3)]\n5", [1]),
+    ("t = [(get(i=1), 2)]", [1]),
+    ("[get(i=i) for i in range(3)]\n1", [1]),
+    ("[get(i=1), 2]", [1]),
+    ("get(i=1) if 1 else 2\n3", [1]),
+    ("2 if 1 else get(i=1)\n3", [1]),
+    ("x = get(i=1) or 1\nawait x", [1]),
+    ("x = 1 and get(i=1) and 2", [1]),
+    ("1 and get(i=1)\n2", [1]),
 ]
 
 FINE = [
@@ -50,6 +60,10 @@ FINE = [
     "tools = [get, search]\nawait tools[0](i=1)",
     "c = get(i=1) if True else get(i=2)\nawait c",
     "def get(i): return i\nget(1)\nprint(get(2))",
+    "x = 0\nc = x or get(i=1)\nawait c",
+    "for c in [get(i=1), get(i=2)]:\n    await c",
+    "a, b = (get(i=1), get(i=2))\nawait a\nawait b",
+    "import asyncio\nt = [get(i=1)]\nprint(len(t))\nawait asyncio.gather(*t)",
     "get = 5\nprint(get)",
     "import math as get\nget(1)",
     "def f(get):\n    get(1)",

@@ -83,9 +83,9 @@ def facade(loop: ProgramLoop) -> Facade:
 
 def _current_task(loop: object = None) -> asyncio.Task[Any] | None:
     """The running task. The library looks the loop up in a table of loops: an object of the program's that hashes
-    like one would be asked whether it equals the real one."""
+    like one would be asked whether it equals the real one. None in a program that awaits nothing."""
     _no_other(loop)
-    return asyncio.current_task()
+    return asyncio.current_task() if asyncio._get_running_loop() else None
 
 
 def _no_other(loop: object) -> None:
@@ -113,7 +113,7 @@ class _TaskMeta(StandInMeta):
         name: str | None = None,
     ) -> Any:
         _no_other(loop)
-        return asyncio.create_task(coro, name=name)
+        return asyncio.get_event_loop().create_task(coro, name=name)
 
 
 _future = make_stand_in(asyncio.Future, _FutureMeta)

@@ -177,11 +177,15 @@ class ProgramLoop(asyncio.BaseEventLoop):
 
     # -- running -------------------------------------------------------------------------------------
 
+    def be_current(self) -> None:
+        """Be the loop of futures and tasks that a program makes while none of its coroutines runs."""
+        events.set_event_loop(self)
+
     def run_to_end(self, coro: Coroutine[Any, Any, Any]) -> Any:
         """Run `coro` to its end, also from within a running task, as `asyncio.run` in a program does."""
         running = events._get_running_loop()
         if running is None:
-            events.set_event_loop(self)
+            self.be_current()
             try:
                 return self.run_until_complete(self.create_task(coro))
             finally:

@@ -1,7 +1,8 @@
 """Finds calls of tools whose result is thrown away or used before it is awaited.
 
 Conservative: a coroutine that is awaited, returned, stored, or passed to anything that might await it is
-none of this module's business. A finding is a mistake for certain.
+none of this module's business: what is forgotten all the same is told when the program has ended
+(`guest.tools`). A finding is a mistake for certain.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _NEVER_AWAIT = frozenset(
 )
 """Builtins for which a coroutine is never a right argument."""
 
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.SetComp)
 _COROUTINE_METHODS = frozenset(("send", "throw", "close"))
 
 
@@ -97,17 +99,34 @@ class _Search:
                 )
             case ast.For() | ast.AsyncFor() | ast.comprehension():
                 return parent.iter is node
-            case ast.If() | ast.While() | ast.IfExp():
+            case ast.If() | ast.While():
                 return parent.test is node
+            case ast.IfExp():
+                return parent.test is node or self._is_wrong(parent)
+            case ast.BoolOp():
+                return parent.values[-1] is not node or self._is_wrong(parent)  # all but the last are tested
+            case ast.List() | ast.Tuple() | ast.Set() | ast.ListComp() | ast.SetComp():
+                return self._is_thrown_away(parent)
             case ast.Call(func=ast.Name(id=name)):
                 if name == ".attribute":
                     return True
                 return name in _NEVER_AWAIT and name not in self._bound and not self._stores[name]
         return False
 
+    def _is_thrown_away(self, display: ast.expr) -> bool:
+        """A list, tuple or set that is a statement, or the program's value."""
+        parent = self._parents[display]
+        match parent:
+            case ast.Expr() | ast.Assign(targets=[ast.Name(id=".value")]):
+                return True
+        return isinstance(parent, _DISPLAYS) and self._is_thrown_away(parent)
+
     def _is_lost_in_a_variable(self, call: ast.Call) -> bool:
-        """`x = tool()` where each use of x is wrong, or there is none."""
+        """`x = tool()` where each use of x is wrong, or there is none; `x = [tool()]` where there is none."""
         parent = self._parents[call]
+        held = False
+        while isinstance(parent, _DISPLAYS):
+            parent, held = self._parents[parent], True
         match parent:
             case ast.Assign(targets=[ast.Name() as target]) | ast.AnnAssign(target=ast.Name() as target):
                 name = target.id
@@ -115,7 +134,7 @@ class _Search:
                 return False
         if name in self._bound or len(self._stores[name]) != 1 or self._is_in_class_body(call):
             return False
-        return all(self._is_wrong(use) for use in self._loads[name])
+        return not self._loads[name] if held else all(self._is_wrong(use) for use in self._loads[name])
 
     def _is_in_class_body(self, node: ast.AST) -> bool:
         """There a variable is an attribute, and read by other ways than its name."""

@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 
 class ForgottenAwait(Exception):
-    """A tool is called and its result thrown away unawaited: the call would never be made."""
+    """A tool is called and its result thrown away unawaited: the call would never be made, or never was."""
 
-    def __init__(self, message: str, lineno: int) -> None:
+    def __init__(self, message: str, lineno: int | None) -> None:
         super().__init__(message)
         self.lineno = lineno
 
@@ -61,15 +61,20 @@ class Stage:
         tools = {name: self._caller.tool(name, parameters, doc) for name, parameters, doc in start["tools"]}
         try:
             run = self._run_program if start["language_wall"] else self._run_unrestricted
-            value = plain(run(start["code"], tools), "the program's value")
+            result = run(start["code"], tools)
+            forgotten = self._forgotten()
+            if forgotten is not None:
+                raise forgotten
+            value = plain(result, "the program's value")
             self._end({"status": "completed", "value": value}, start["result_bytes"])
         except (MemoryError, ChannelClosed):
             raise
         except BaseException as error:  # noqa: BLE001 -- a program may raise anything; it is told, then over
-            if _is_clean_exit(error):
+            failed = self._forgotten() if _is_clean_exit(error) else error
+            if failed is None:
                 self._end({"status": "completed", "value": None})
             else:
-                self._end(_failure(error, start["code"], bare=not start["language_wall"]))
+                self._end(_failure(failed, start["code"], bare=not start["language_wall"]))
 
     def close(self) -> None:
         """Close the loop. For rehearsals; a real program's process is killed."""
@@ -87,8 +92,22 @@ class Stage:
         if program.is_coroutine:
             self._loop.run_to_end(eval(program.code, namespace))  # noqa: S307 -- this is what we are here for
         else:
+            self._loop.be_current()
             exec(program.code, namespace)  # noqa: S102
         return namespace.get(program.result_name)
+
+    def _forgotten(self) -> ForgottenAwait | None:
+        """What there is to say where the program is done and a call that it wrote was never begun."""
+        forgotten = self._caller.forgotten()
+        if not forgotten:
+            return None
+        name, line = forgotten[0]
+        more = f" (and {len(forgotten) - 1} more)" if len(forgotten) > 1 else ""
+        return ForgottenAwait(
+            f"the program ended, and this call of {name}(){more} was never awaited, so it was not made:"
+            f" write `await {name}(…)`, or await the task, list or gather that it was put in.",
+            line,
+        )
 
     def _run_unrestricted(self, code: str, tools: dict[str, Any]) -> object:
         """Plain CPython: proves that the kernel wall holds alone. The host asks for it by name."""

@@ -7,8 +7,9 @@ decides; a program that forges one of these objects gains nothing.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
 from ptc_sandbox.guest.channel import Channel, TooLarge
@@ -77,9 +78,23 @@ class Caller:
         self._channel = channel
         self.argument_bytes = 0
         self._made = 0
+        self._written = 0
+        self._unstarted: dict[int, tuple[Coroutine[Any, Any, Any], str, int | None]] = {}
 
-    async def call(self, name: str, arguments: dict[str, Any], line: int | None) -> Any:
+    def forgotten(self) -> list[tuple[str, int | None]]:
+        """Tools and lines of the calls that were written and never begun, in the order they were written.
+
+        One that was closed or cancelled before it began is not among them: that somebody meant.
+        """
+        return [
+            (name, line)
+            for coroutine, name, line in self._unstarted.values()
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+        ]
+
+    async def call(self, name: str, arguments: dict[str, Any], line: int | None, written: int) -> Any:
         """Make the call and wait for its answer; a cancelled wait tells the host."""
+        del self._unstarted[written]
         loop = self._loop
         arguments = plain(arguments, f"the arguments of {name}")
         alone = loop.alone()
@@ -104,11 +119,16 @@ class Caller:
     def tool(self, name: str, parameters: list[str], doc: str) -> Callable[..., Any]:
         """The function that a program sees. Its coroutine makes the call when it is awaited."""
         call = self.call
+        unstarted = self._unstarted
 
         def tool(*args: object, **arguments: object) -> Any:
             if args:
                 arguments = _bind(name, parameters, args, arguments)
-            return call(name, arguments, _line())
+            self._written = written = self._written + 1
+            line = _line()
+            coroutine = call(name, arguments, line, written)
+            unstarted[written] = (coroutine, name, line)  # kept, so that no collector decides what is told
+            return coroutine
 
         tool.__name__ = tool.__qualname__ = name
         tool.__module__ = "tools"
