@@ -13,7 +13,7 @@ from ptc.calls import Calls
 from ptc.control import TerminateRun
 from ptc.conversation import Conversation, State
 from ptc.durable import Durable
-from ptc.errors import RemoteProtocolError
+from ptc.errors import RunError
 from ptc.events import PendingCall, ProgramOpened
 from ptc.items import item_type
 from ptc.limits import Spent
@@ -48,6 +48,7 @@ class Answers:
     def give(self, pending: Sequence[PendingCall], result: BatchResult, step: Step) -> None:
         """The outputs of a batch, but of calls that wait. What an error cut off is not kept for a recovery."""
         items: list[tuple[str, JsonObject]] = []
+        trouble: RunError | None = None
         new: list[tuple[str, JsonObject, Outcome]] = []
         given = {} if self._durable is None else self._durable.past.answers.get(self._spent.requests, {})
         for call in pending:
@@ -57,14 +58,21 @@ class Answers:
             if call_id in given:
                 items.append((call_id, given[call_id][0]))
                 continue
-            item = _output(call, result.outcomes[call_id], step)
+            outcome = result.outcomes[call_id]
+            try:
+                item = _output(call, outcome, step)
+            except RunError as error:  # the others are answered all the same
+                trouble = trouble or error
+                continue
             items.append((call_id, item))
-            new.append((call_id, item, result.outcomes[call_id]))
-        final = result.stop is None or isinstance(result.stop, TerminateRun)
+            new.append((call_id, item, outcome))
+        final = trouble is None and (result.stop is None or isinstance(result.stop, TerminateRun))
         if self._durable is not None and new and final:
             self._durable.answered(new)
         for call_id, item in items:
             self._conversation.answer(call_id, item)
+        if trouble is not None and result.stop is None:
+            raise trouble
 
     def given_before(self, pending: Sequence[PendingCall]) -> BatchResult | None:
         """The outcomes of a batch that was answered before the run's process ended: nothing of it runs."""
@@ -88,11 +96,11 @@ class Answers:
         if self._conversation.state is not State.ANSWERING or step is None:
             return
         known: Mapping[str, Outcome] = self._calls.outcomes
-        for call_id, call in self._conversation.pending.items():
+        for call_id, call in tuple(self._conversation.pending.items()):
             try:
                 item = _output(call, known.get(call_id, Cancelled("the run ended first")), step)
-            except RemoteProtocolError:
-                return
+            except RunError:
+                continue  # what cannot be answered by an error keeps no other call without its output
             self._conversation.answer(call_id, item)
 
     async def refuse_response(self, step: Step | None, error: BaseException) -> list[JsonObject]:

@@ -17,7 +17,7 @@ from ptc.choice import ToolChoice
 from ptc.choosing import ChosenInPrograms
 from ptc.control import ToolFailed
 from ptc.durable import Durable
-from ptc.errors import RemoteProtocolError, ToolCallFailed
+from ptc.errors import RunError, ToolCallFailed
 from ptc.events import CallRequested, PendingCall
 from ptc.exposure import LiveExposure
 from ptc.failing import FailFast
@@ -28,6 +28,7 @@ from ptc.outputs import output_for
 from ptc.recovery import RecoveringInvoker, Recovery
 from ptc.reporting import RunReporter
 from ptc.settings import Settings
+from ptc.taking_back import TakeBack
 from ptc.toolbox import Step
 from ptc_tools.call import Call, JsonObject, Program
 from ptc_tools.catalog import Catalog
@@ -60,6 +61,7 @@ class Calls:
         self._budget = Budget(spent, settings.limits)
         self._chosen = ChosenInPrograms()
         self._failing = FailFast()
+        self._take_back = TakeBack(exposure)
         self._batch: Batch | None = None
         self.ledger = Ledger()
         self.loaded = loaded
@@ -128,14 +130,14 @@ class Calls:
             contract = step.contract(kind, call.namespace, call.name, server=server)
             invoker = functions if kind == "function_call" else handlers
             outcome = await invoker.deny(call, contract, refusal, self._context)
-            with suppress(RemoteProtocolError):  # a kind of call that cannot be answered by an error
+            with suppress(RunError):  # a kind of call that cannot be answered by an error
                 outputs.append(output_for(CallRequested(kind, call, item, False), outcome, None))
         return outputs
 
     def _invokers(self, step: Step) -> tuple[Invoker, Invoker, dict[str, Invoker]]:
         """For functions, for other calls, and for each MCP server's approval requests."""
         settings = self._settings
-        own = (self._failing, self._chosen, self._budget, *settings.middleware)
+        own = (self._failing, self._chosen, self._budget, *settings.middleware, self._take_back)
         options: dict[str, Any] = {
             "recorder": self._reporter,
             "policy": settings.policy if step.deferral is None else step.deferral.policy(settings.policy),

@@ -182,13 +182,16 @@ class LiveExposure:
                 for change in self._changes:
                     change.key = None if change.key == key else change.key
             else:
-                self._changes = [change for change in self._changes if change.key != key]
-                self._entries, self._retired, self.hosted_tool = self._before
-                for change in self._changes:
-                    self._make(change)
-                self.version += 1
+                self._undo(key)
             if all(change.key is None for change in self._changes):
                 self._changes.clear()
+
+    def take_back(self, call: Call) -> None:
+        """An attempt of the call failed: what it changed is undone, though the call may go on with another."""
+        with self._lock:
+            key = _id(call)
+            if any(change.key == key for change in self._changes):
+                self._undo(key)
 
     def close(self) -> None:
         """The run is over: contexts that somebody kept work no more."""
@@ -217,6 +220,13 @@ class LiveExposure:
             self.version += 1
 
     # Inside
+
+    def _undo(self, key: _Key) -> None:
+        self._changes = [change for change in self._changes if change.key != key]
+        self._entries, self._retired, self.hosted_tool = self._before
+        for change in self._changes:
+            self._make(change)
+        self.version += 1
 
     def _change(self, change: _Change) -> None:
         if not self._changes:
@@ -255,7 +265,11 @@ class LiveExposure:
             if known is None:
                 made = as_entry(value)
                 name = entry_name(made)
-                there = (one for one in self._entries if _made_of(one, value) and entry_name(one) == name)
+                there = (
+                    one
+                    for one in self._entries
+                    if isinstance(one, Tool) and _made_of(one, value) and entry_name(one) == name
+                )
                 known = next(there, made)
                 self._of_function[value] = known
             return known
@@ -294,14 +308,12 @@ class LiveExposure:
 
     def _selector(self, value: object) -> Callable[[Entry], bool]:
         if isinstance(value, str):
-            return lambda entry: (
-                value in (_qualified(entry), entry_name(entry)[1] if entry_name(entry)[0] is None else "")
-            )
+            return lambda entry: value in _names(entry)
         if isinstance(value, (Tool, ClientTool)):
             return lambda entry: entry is value
         if isinstance(value, Mapping) and isinstance(value.get("type"), str):
-            name = entry_name(as_entry(value))
-            return lambda entry: entry_name(entry) == name
+            name, wire_type = entry_name(as_entry(value)), value["type"]
+            return lambda entry: entry_name(entry) == name or (name[0] is None and wire_type in _names(entry))
         if callable(value) and not isinstance(value, type):
             known = self._of_function.get(value)
             return lambda entry: entry is known or _made_of(entry, value)
@@ -332,7 +344,17 @@ def _others(entries: Iterable[Entry], entry: Entry) -> tuple[Entry, ...]:
 
 
 def _made_of(entry: Entry, function: object) -> bool:
-    return isinstance(entry, Tool) and entry.function == function
+    tool = entry.tool if isinstance(entry, ClientTool) else entry
+    return isinstance(tool, Tool) and tool.function == function
+
+
+def _names(entry: Entry) -> set[str]:
+    """What an entry may be called by: its name, and as the wire calls it where its type is its name there."""
+    namespace, name = entry_name(entry)
+    names = {_qualified(entry)} | ({name} if namespace is None else set())
+    if isinstance(entry, ClientTool) and entry.kind not in ("custom_tool_call", "mcp_approval_request"):
+        names.add(str(entry.definition["type"]))
+    return names
 
 
 def _qualified(entry: Entry) -> str:

@@ -170,8 +170,22 @@ def _arguments_of(kind: str, item: JsonObject) -> str | JsonObject | None:
 def for_request(item: JsonObject) -> JsonObject:
     """The item as it is sent back: the same object, without what only the service or the SDK uses."""
     if any(field in item for field in _NEVER_SENT):
-        return {key: value for key, value in item.items() if key not in _NEVER_SENT}
+        item = {key: value for key, value in item.items() if key not in _NEVER_SENT}
+    content = item.get("content")
+    if item_type(item) == "message" and isinstance(content, list) and any(map(_is_parsed, content)):
+        item = {**item, "content": [_without_parsed(part) for part in content]}
     return item
+
+
+def _is_parsed(part: JsonValue) -> bool:
+    return isinstance(part, dict) and part.get("type") == "output_text" and "parsed" in part
+
+
+def _without_parsed(part: JsonValue) -> JsonValue:
+    """A text without what the SDK's `responses.parse` made of it."""
+    if not isinstance(part, dict) or not _is_parsed(part):
+        return part
+    return {key: value for key, value in part.items() if key != "parsed"}
 
 
 def output_item(call_item: JsonObject, output: JsonValue) -> JsonObject:

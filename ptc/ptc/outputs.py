@@ -5,9 +5,9 @@ Nothing here invents a result: what did not succeed is an error object, or the i
 
 from __future__ import annotations
 
-from ptc.errors import RemoteProtocolError
+from ptc.errors import RemoteProtocolError, ToolCallFailed
 from ptc.events import PendingCall
-from ptc.items import output_item, with_caller
+from ptc.items import call_of, output_item, with_caller
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.contract import Contract
@@ -93,8 +93,15 @@ def _apply_patch(item: JsonObject, outcome: Outcome) -> JsonObject:
 
 
 def _computer(item: JsonObject, outcome: Outcome) -> JsonObject:
+    # The item can carry a screenshot and nothing else: an error cannot be said on the wire.
+    if not isinstance(outcome, Success) and outcome.code != "unknown_tool":
+        raise ToolCallFailed(
+            f"the computer_call got no screenshot ({outcome.code}): {outcome.message}; its output can carry "
+            "nothing else, so the run ends",
+            call=call_of(item),
+            outcome=outcome,
+        )
     if not isinstance(outcome, Success) or not isinstance(outcome.value, dict):
-        # The item can carry a screenshot and nothing else: an error cannot be said on the wire.
         raise RemoteProtocolError(
             "a computer_call cannot be answered without a screenshot; register a handler for it, or do not "
             "offer the computer tool"

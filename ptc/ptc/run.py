@@ -382,7 +382,7 @@ class Run:
         refused = await self._answers.refuse_response(self._steps.current, error)
         if isinstance(error, RunError):
             error.run_id = self._start.run_id
-            error.items = (*self._conversation.history, *refused)
+            error.items = (*self._conversation.history, *self._conversation.answers.values(), *refused)
             error.safe_to_retry = not self._reporter.anything_ran and not self._exchange.in_doubt
             error.usage = self._spent.usage
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"

@@ -1,7 +1,7 @@
 """A streamed run: an async iterator of what happens, over the same driver as every other run.
 
-The run is a task of its own; leaving the iteration ends it. It never drops an event and never changes the
-run: its history is that of the unstreamed one.
+The run is a task of its own; leaving `async with` ends it, leaving the iteration alone does not. It never
+drops an event and never changes the run: its history is that of the unstreamed one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from ptc.run import Run
 class RunStream(AsyncIterator[RunEvent]):
     """`async with runner.stream(…) as events: async for event in events`. Iterated once.
 
-    `result` holds once the iteration has ended. An error of the run is raised by the iteration.
+    `result` holds once the iteration has ended. An error of the run is raised by the iteration. Who stops
+    iterating without `async with` leaves the run going, its calls included, until it ends or `aclose()` is
+    awaited: that is how `finish()` can go on after a break, and why the `async with` is not for show.
     """
 
     def __init__(self, run_id: str, begin: Callable[[Emit], Awaitable[Run]]) -> None:

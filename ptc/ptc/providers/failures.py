@@ -6,9 +6,12 @@ includes a header, a key or a request body in a message.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ptc.errors import (
@@ -198,13 +201,24 @@ def _retry_after(error: Exception) -> float | None:
     if headers is None:
         return None
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
         try:
-            seconds = float(headers.get(name)) * scale
+            seconds = float(value) * scale
         except (TypeError, ValueError):
             continue
-        if 0 <= seconds < 3600:
+        if 0 <= seconds < math.inf:
             return seconds
-    return None
+    return _until(headers.get("retry-after"))
+
+
+def _until(date: object) -> float | None:
+    """Seconds until an HTTP date, the other form of `retry-after`; none for one that is past."""
+    try:
+        moment = parsedate_to_datetime(str(date))
+    except (TypeError, ValueError):
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def _chain(error: BaseException) -> list[BaseException]:

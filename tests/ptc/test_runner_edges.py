@@ -1,0 +1,210 @@
+"""What a run does where the wire, the SDK or a failed attempt leaves something behind that it must not keep."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx2
+import openai
+import pydantic
+import pytest
+
+import ptc
+from ptc.testing import ScriptedModel, in_process, say
+from ptc_tools.outcome import Denied
+from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, client_of, function_call, outputs_in, response
+
+
+@pytest.fixture(autouse=True)
+def _experiments_are_fine() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptc.ExperimentalWarning)
+        yield
+
+
+def runner(endpoint: Any, *tools: Any, **options: Any) -> ptc.Runner:
+    return ptc.Runner(client=endpoint, model="m", tools=list(tools), **({"retry": AT_ONCE} | options))
+
+
+def offered(body: Any) -> list[str]:
+    return [str(tool.get("name") or tool["type"]) for tool in body.get("tools") or []]
+
+
+@ptc.tool
+def extra() -> str:
+    """A tool that a call may add."""
+    return "x"
+
+
+# What the SDK adds
+
+
+class Answer(pydantic.BaseModel):
+    """A structured answer."""
+
+    a: int
+
+
+async def test_what_the_sdk_parsed_is_not_sent_back() -> None:
+    """The service refuses the field, and the text beside it says the same."""
+    async with in_process(ScriptedModel(say('{"a": 1}'), say("ok"))) as client:
+        parsed = await client.responses.parse(model="m", input="x", text_format=Answer)
+        again = [{"role": "user", "content": "x"}, *parsed.output, {"role": "user", "content": "go on"}]
+        result = await runner(client).run(again)
+    assert result.output_text == "ok"
+
+
+async def test_a_field_named_parsed_stays_where_it_is_the_services() -> None:
+    """What we do not know, we pass on."""
+    unknown = {"type": "oracle", "id": "o", "content": [{"type": "vision", "parsed": {"a": 1}}]}
+    endpoint = FakeEndpoint([unknown, function_call("extra", "c", "{}")], [answer()])
+    await runner(endpoint, extra).run("go")
+    assert unknown in endpoint.inputs[1]
+
+
+# What a failed attempt leaves
+
+
+def loader(failures: int) -> ptc.Tool[Any, Any]:
+    left = [failures]
+
+    @ptc.tool(effects="read")
+    async def load(ctx: ptc.ToolContext) -> str:
+        """Add a tool, and fail at first."""
+        if left[0]:
+            left[0] -= 1
+            ctx.add_tools(extra)
+            raise ptc.TransportError("the line broke")
+        return "ok"
+
+    return load
+
+
+async def test_a_retried_call_keeps_nothing_of_the_attempt_that_failed() -> None:
+    """A change that is made by something that then fails is taken back."""
+    endpoint = FakeEndpoint([function_call("load", "c", "{}")], [answer()])
+    await runner(endpoint, loader(1), middleware=[ptc.Retry(3, delay=0)]).run("go")
+    assert outputs_in(endpoint.bodies[1]) == {"c": "ok"}
+    assert offered(endpoint.bodies[1]) == ["load"]
+
+
+async def test_a_failure_that_a_middleware_makes_good_keeps_no_change() -> None:
+    """The tool failed, whatever is told of it."""
+
+    async def make_good(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        await next(invocation)
+        return ptc.Success("made good")
+
+    endpoint = FakeEndpoint([function_call("load", "c", "{}")], [answer()])
+    await runner(endpoint, loader(1), middleware=[make_good]).run("go")
+    assert offered(endpoint.bodies[1]) == ["load"]
+
+
+async def test_an_attempt_that_failed_takes_nothing_of_another_call_back() -> None:
+    """Each call has its own changes."""
+
+    @ptc.tool
+    async def other(ctx: ptc.ToolContext) -> str:
+        """Add the same tool, and succeed."""
+        ctx.add_tools(extra)
+        return "ok"
+
+    calls = [function_call("other", "o", "{}"), function_call("load", "c", "{}")]
+    endpoint = FakeEndpoint(calls, [answer()])
+    await runner(endpoint, other, loader(1), middleware=[ptc.Retry(2, delay=0)]).run("go")
+    assert offered(endpoint.bodies[1]) == ["other", "load", "extra"]
+
+
+# Calls that cannot be answered by an error
+
+COMPUTER = {"type": "computer_call", "id": "cc", "call_id": "k", "action": {"type": "wait"}}
+
+
+@pytest.mark.parametrize("how", ["raises", "denied"])
+async def test_a_computer_call_without_a_screenshot_says_why(how: str) -> None:
+    """Its output can carry nothing else; what ran beside it is in the transcript all the same."""
+
+    def look(request: dict[str, Any]) -> dict[str, Any]:
+        raise ptc.ToolError("no screen here")
+
+    async def deny(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        if how == "denied" and invocation.tool.contract.name == "computer_call":
+            return Denied("not_authorized", "no screen here")
+        return await next(invocation)
+
+    computer = ptc.client_tool({"type": "computer"}, look)
+    for batch in (
+        [function_call("extra", "c", "{}"), COMPUTER],
+        [COMPUTER, function_call("extra", "c", "{}")],
+    ):
+        with pytest.raises(ptc.ToolCallFailed, match="no screen here") as caught:
+            await runner(FakeEndpoint(batch), extra, computer, middleware=[deny]).run("go")
+        assert caught.value.call.name == "computer_call"
+        assert outputs_in({"input": caught.value.items}) == {"c": "x"}
+        assert not caught.value.safe_to_retry
+
+
+# How tools other than functions are taken away
+
+
+def shell(request: dict[str, Any]) -> str:
+    """The handler of the shell."""
+    return "out"
+
+
+@pytest.mark.parametrize("what", ["shell", "shell_call", shell, {"type": "shell"}], ids=str)
+async def test_a_client_tool_goes_by_its_type_and_by_its_handler(what: Any) -> None:
+    """Who takes the shell away must not find it there."""
+
+    @ptc.tool
+    async def lock(ctx: ptc.ToolContext) -> str:
+        """Take the shell away."""
+        ctx.remove_tools(what)
+        return "locked"
+
+    endpoint = FakeEndpoint([function_call("lock", "c", "{}")], [answer()])
+    await runner(endpoint, lock, ptc.client_tool({"type": "shell"}, shell)).run("go")
+    assert offered(endpoint.bodies[1]) == ["lock"]
+
+
+# How long a service asks to wait
+
+
+def limited(retry_after: str) -> tuple[openai.AsyncOpenAI, list[int]]:
+    asked: list[int] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        asked.append(1)
+        if len(asked) == 1:
+            headers = {"retry-after": retry_after}
+            return httpx2.Response(429, json={"error": {"message": "slow down"}}, headers=headers)
+        return httpx2.Response(200, json=response(answer()))
+
+    return client_of(respond), asked
+
+
+def in_seconds(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize("wait", ["7200", "86400", in_seconds(7200)], ids=["hours", "day", "date"])
+async def test_a_wait_that_is_too_long_is_told_and_not_cut_short(wait: str) -> None:
+    """A service that asks for hours must not be asked again at once."""
+    client, asked = limited(wait)
+    with pytest.raises(ptc.RateLimited) as caught:
+        await runner(client).run("go")
+    assert len(asked) == 1
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after > 7000
+
+
+@pytest.mark.parametrize("wait", [in_seconds(-60), "soon", "-1", "inf", "nan"])
+async def test_a_wait_that_is_over_or_makes_no_sense_is_not_kept(wait: str) -> None:
+    """The policy's own wait stands then."""
+    client, asked = limited(wait)
+    result = await runner(client).run("go")
+    assert (result.output_text, len(asked)) == ("done", 2)
