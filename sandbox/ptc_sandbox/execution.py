@@ -366,7 +366,7 @@ class Execution:
             return
         exited = self._child.exited
         cpu_us = self._child.cpu_us() if not exited.done() else exited.result().cpu_us
-        peak = exited.result().peak_bytes if exited.done() else None
+        peak = exited.result().peak_bytes if exited.done() else self._child.peak_bytes()
         self._ended = True
         result = ProgramResult(
             status=status,

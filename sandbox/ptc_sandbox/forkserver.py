@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -40,6 +41,7 @@ _REQUESTS = 32
 """Children asked for at once; more wait here, not in the socket."""
 _PATIENCE = 5.0
 """Seconds for a server to end by itself; it needs milliseconds."""
+_PEAK = re.compile(rb"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,16 @@ class Child:
             return time.clock_gettime_ns((~self.pid << 3) | 2) // 1000
         except OSError:
             return None
+
+    def peak_bytes(self) -> int | None:
+        """The most memory it had resident so far, as its exit will say it; None where it is gone, or hidden."""
+        try:
+            with open(f"/proc/{self.pid}/status", "rb") as stream:
+                status = stream.read()
+        except OSError:
+            return None
+        found = _PEAK.search(status)
+        return int(found[1]) * 1024 if found else None
 
     def close(self) -> None:
         """Kill what is left and give the descriptors back."""

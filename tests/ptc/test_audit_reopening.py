@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ptc.audit import Checkpoints, Keyring
+from ptc.audit import Checkpoints, Keyring, Levels, Rule
 from ptc.audit.errors import AuditClosed, AuditCorrupt
 from ptc.audit.notes import verifier_key
 from ptc.audit.verification import Verification
@@ -367,3 +367,35 @@ def test_a_database_that_would_not_open_again_is_not_called_intact(tmp_path: Pat
     assert check(path).verdict == "tampered"
     with pytest.raises(AuditCorrupt):
         open_log(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_that_a_killed_writer_took_counts_with_it_is_told(tmp_path: Path, form: str) -> None:
+    """Calls of level none are written as counts, with each checkpoint: what came after the last one is unknown."""
+    path = tmp_path / f"a.{form}"
+    code = (
+        "import asyncio, os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from ptc.audit import AuditLog, Levels, Rule\n"
+        "from tests.ptc.audit_support import record_call\n"
+        "async def main():\n"
+        "    log = AuditLog(sys.argv[1], levels=Levels(Rule('none', tool='get_inventory'), Rule('metadata')))\n"
+        "    await record_call(log)\n"
+        "    log.checkpoint()\n"
+        "    await record_call(log)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    environment = {**os.environ, "PTC_AUDIT_KEYS": str(keys_file(tmp_path))}
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False, env=environment)
+    assert [record["data"]["calls"] for record in of_type(read(path), "audit.counted")] == [
+        {"get_inventory": 1}
+    ]
+    told = "calls of level none there were between record 2 and"
+    assert any(told in note for note in check(path).notes)
+    open_log(path).close()
+    assert any(told in note for note in check(path).notes)
+    whole = tmp_path / f"b.{form}"
+    levels = Levels(Rule("none", tool="get_inventory"), Rule("metadata"))
+    asyncio.run(fill(whole, levels=levels))
+    assert not any("level none" in note for note in check(whole).notes)

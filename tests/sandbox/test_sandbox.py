@@ -33,6 +33,15 @@ async def test_output_and_last_expression_are_the_result(sandbox: Sandbox) -> No
     assert result.cpu_us is not None
 
 
+async def test_the_most_memory_that_a_program_had_is_in_its_result(sandbox: Sandbox) -> None:
+    """In bytes, with the interpreter that every program has: also where no control group counts it."""
+    small = await sandbox.run("1")
+    large = await sandbox.run("x = 'a' * 50_000_000\nlen(x)")
+    assert small.peak_memory is not None
+    assert large.peak_memory is not None
+    assert 1_000_000 < small.peak_memory < large.peak_memory - 40_000_000
+
+
 async def test_a_program_without_a_last_expression_has_no_value(sandbox: Sandbox) -> None:
     """A statement at the end leaves None, as in a notebook."""
     result = await sandbox.run("x = 1")

@@ -94,7 +94,7 @@ TABLE: Final[tuple[EventType, ...]] = (
     ),
     _type(
         "audit.counted",
-        "calls whose level is `none`, counted since the last such record",
+        "calls whose level is `none`, counted since the last such record: before each checkpoint and on close",
         ("calls", "metadata", "by tool: how many"),
     ),
     _type(
@@ -218,7 +218,11 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("calls", "own", "calls it made"),
         ("duration_us", "own", "wall-clock time, microseconds"),
         ("cpu_us", "own", "processor time, microseconds"),
-        ("peak_memory", "own", "bytes"),
+        (
+            "peak_memory",
+            "own",
+            "bytes resident at most, the interpreter included; null where it could not be read",
+        ),
         ("output", "proof", "what it printed"),
         ("value", "proof", "its last expression"),
         (

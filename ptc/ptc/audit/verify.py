@@ -94,6 +94,8 @@ class _Check:
         self._open: dict[int, JsonObject] = {}
         self._torn = False
         self._zeros: Line | None = None
+        self._counts = False
+        self._counted_to = 0
         self._last: dict[str, Any] = {}
         self._before_last_type = ""
         self._latest = 0
@@ -142,6 +144,8 @@ class _Check:
             self._find("incomplete", f"the writer lost {lost} records here (fail=open)", line, seq)
         elif type == "audit.opened":
             self._opened(line, record)
+        elif type == "audit.counted":
+            self._counted_to = seq
         elif type == "audit.recovered":
             self._recovered(record)
         self._heads.add(line, seq, leaf)
@@ -188,6 +192,7 @@ class _Check:
         if not ended and report.live:
             report.notes.append("the log is open: its writer is at work")
         elif not ended:
+            self._say_uncounted()
             report.add_of_log(
                 "incomplete",
                 "the log does not end with audit.closed: its writer died, or its end was cut off",
@@ -253,6 +258,18 @@ class _Check:
         self._heads.opened(line, record["seq"], data, last)
         if self.report.records > 1 and data.get("clean") is False:
             self.report.notes.append(f"the writer before record {record['seq']} died without closing the log")
+            self._say_uncounted()
+        rules = (data.get("levels") or {}).get("rules") or []
+        self._counts = any(rule.get("level") == "none" for rule in rules)
+        self._counted_to = record["seq"]
+
+    def _say_uncounted(self) -> None:
+        """Counts of calls are written with checkpoints: those since the last ones died with the writer."""
+        if self._counts:
+            self.report.notes.append(
+                f"how many calls of level none there were between record {self._counted_to} and the end of that"
+                " writer is unknown"
+            )
 
     def _recovered(self, record: dict[str, Any]) -> None:
         cut = record.get("data", {}).get("cut_bytes")
