@@ -19,13 +19,14 @@ from ptc.asking import Emit
 from ptc.choice import ToolChoice
 from ptc.conversation import HistoryMode
 from ptc.errors import ConfigurationError
+from ptc.layers import OnlyFor
 from ptc.limits import Limits
 from ptc.providers.endpoint import Endpoint
 from ptc.providers.openai_client import endpoint_of
 from ptc.result import RunResult
 from ptc.retry import RetryPolicy
 from ptc.run import Run
-from ptc.searching import Search, SearchSettings, check_client, check_entries
+from ptc.searching import FIND, LOAD, Search, SearchSettings, check_client, check_entries
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
 from ptc.setup import check_setup
 from ptc.start import (
@@ -49,7 +50,7 @@ from ptc_tools.middleware import Middleware
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
 from ptc_tools.record import Recorder
 from ptc_tools.secret import Secret
-from ptc_tools.tool import AnyTool
+from ptc_tools.tool import AnyTool, Tool
 
 if TYPE_CHECKING:
     from ptc_sandbox import Sandbox
@@ -369,5 +370,16 @@ def _check_tools(settings: Settings, given: GivenTools) -> None:
         namespaces=settings.namespaces,
         errors_in_schema=settings.errors_in_schema,
     )
-    if not local and (settings.sources is None or settings.sources.static):
+    all_known = settings.sources is None or settings.sources.static
+    if not local and all_known:
         settings.tool_choice.check(step)
+    named = {tool.contract.qualified_name for tool in (*step.functions, *step.handlers)}
+    named |= {entry.contract.qualified_name for entry in settings.known if isinstance(entry, Tool)}
+    named |= {FIND, LOAD}
+    if settings.programs in ("local", "auto"):
+        from ptc_sandbox.codeact import PROGRAM_TOOL
+
+        named.add(PROGRAM_TOOL)
+    for layer in settings.middleware:
+        if isinstance(layer, OnlyFor):
+            layer.check(named, all_known=all_known)

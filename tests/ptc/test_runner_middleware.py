@@ -294,3 +294,26 @@ async def test_a_tool_that_ends_the_run_is_recorded_as_it_is_answered(
     said = outputs_in({"input": list(result.items)})["a"]
     wanted = 7 if isinstance(recorded, ptc.Success) else recorded.code
     assert (said if isinstance(said, int) else said["error"]["type"]) == wanted
+
+
+@ptc.tool(namespace="records")
+async def delete() -> str:
+    """Delete everything."""
+    return "deleted"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("delete", "records.delete"), ("records.delte", "not among the tools"), ("", "not among")],
+)
+@pytest.mark.parametrize("programs", [None, "hosted", "local"])
+async def test_a_guard_that_names_no_tool_is_refused(name: str, said: str, programs: Any) -> None:
+    """A layer that never runs guards nothing, and nobody would notice."""
+
+    async def deny(invocation: ptc.Invocation, next: ptc.Next) -> ptc.Outcome:
+        return Denied("not_authorized", "no")
+
+    with pytest.raises(ptc.ConfigurationError, match=said):
+        runner(FakeEndpoint(), ptc.only_for(deny, name), tools=[delete], programs=programs)
+    runner(FakeEndpoint(), ptc.only_for(deny, "records.delete"), tools=[delete], programs=programs)
+    runner(FakeEndpoint(), ptc.only_for(deny, echo), tools=[delete], programs=programs)  # added later
