@@ -14,6 +14,7 @@ import ptc
 from ptc.gateway.app import create_app
 from ptc.gateway.peer import Peer
 from ptc.testing import Cassette, CassetteError, CassetteMismatch, ScriptedModel, call, say
+from ptc.testing.cleaning import Cleaner
 
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzb21lb25lIn0.c2lnbmF0dXJl"
 KEY = "sk-proj-0123456789abcdefghij"
@@ -121,3 +122,39 @@ async def test_a_text_that_utf_8_cannot_write_is_kept_as_it_came(tmp_path: Path)
     async with Cassette.replay(path) as tape:
         replayed = await tape.http_client().post("http://peer/v1/responses", content=said)
     assert replayed.json() == live.json() == {"text": "a\ud83d", "more": "ä"}
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"metadata": {"password": "hunter2"}},
+        {"metadata": {"otp": 123456}},
+        {"input": "my key is AKIAIOSFODNN7EXAMPLE"},
+        {"input": "password: hunter2hunter2"},
+        {"input": "ann@example.com pays with 4111 1111 1111 1111"},
+        {"input": [{"type": "function_call", "arguments": '{"password": "hunter2", "x": 1}'}]},
+    ],
+    ids=str,
+)
+def test_what_the_audit_record_would_redact_is_not_kept(secret: Any) -> None:
+    """By name or by shape; cleaning twice changes nothing more, or a replay would not match."""
+    cleaner = Cleaner(lambda text: text)
+    cleaned = cleaner.value(secret)
+    shown = json.dumps(cleaned)
+    hidden = ("hunter2", "123456", "AKIAIOSFODNN7EXAMPLE", "ann@", "4111")
+    assert not any(part in shown for part in hidden)
+    assert cleaner.value(cleaned) == cleaned
+
+
+def test_cleaning_keeps_what_is_no_secret_and_the_form_of_the_rest() -> None:
+    """The arguments of a call stay JSON that fits its schema; counted tokens are no secret."""
+    plain = {
+        "usage": {"input_tokens": 12},
+        "id": "resp_0123456789abcdef",
+        "text": "the secret of life",
+        "n": None,
+    }
+    cleaner = Cleaner(lambda text: text)
+    assert cleaner.value(plain) == plain
+    arguments = cleaner.text('{"password": "hunter2", "otp": 123456, "x": [1, {"y": "z"}]}')
+    assert json.loads(arguments) == {"password": "REDACTED", "otp": 0, "x": [1, {"y": "z"}]}

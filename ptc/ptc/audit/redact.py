@@ -199,7 +199,7 @@ class Redactor:
         members: JsonObject = {}
         for name, item in value.items():
             shown_name = self.name(name)
-            if self._names and _is_secret(_CAMEL.sub("_", name), item):
+            if self._names and is_secret(_CAMEL.sub("_", name), item):
                 members[shown_name] = self.mark(item, "name")
             else:
                 members[shown_name] = self._walk(item, sensitivity.member(name), _step(paths, name))
@@ -232,7 +232,7 @@ class Redactor:
         return [(detector.name, match) for detector in self._detectors for match in detector.find(text)]
 
 
-def _is_secret(name: str, value: JsonValue) -> bool:
+def is_secret(name: str, value: JsonValue) -> bool:
     """Whether a member is called like a secret, and holds what can be one."""
     if isinstance(value, bool) or value in (None, ""):
         return False

@@ -1,15 +1,14 @@
 """Cassettes: what a live endpoint answered, kept without its secrets, and played back offline.
 
 A cassette sits below an `openai` client, as its HTTP transport, so that everything above it is the real
-thing. No header of a request is kept, nor the host; what looks like a credential is replaced, in requests and
-answers alike, so that what a client sends back still matches.
+thing. No header of a request is kept, nor the host; what looks like a secret is replaced, by name or by shape as in
+the audit record, in requests and answers alike, so that what a client sends back still matches.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,17 +18,11 @@ from typing import Literal, Self
 
 import httpx2
 
+from ptc.testing.cleaning import Cleaner, dumped, parsed
 from ptc_tools.errors import PtcError
 
 VERSION = 1
 _KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
-_PERSONAL = frozenset({"user", "safety_identifier", "authorization", "organization", "project"})
-_SECRETS = re.compile(
-    r"sk-[A-Za-z0-9_-]{16,}"  # OpenAI keys
-    r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"  # tokens of Entra ID
-    r"|(?i:bearer\s+)[A-Za-z0-9._~+/-]{16,}=*"
-    r"|(?i:(?:AccountKey|SharedAccessKey|sig)=)[A-Za-z0-9%+/]{16,}=*"
-)
 
 Mode = Literal["record", "replay"]
 Redact = Callable[[str], str]
@@ -83,7 +76,7 @@ class Cassette(httpx2.AsyncBaseTransport):
     ) -> None:
         self._path = Path(path)
         self._mode = mode
-        self._redact = redact or (lambda text: text)
+        self._cleaner = Cleaner(redact or (lambda text: text))
         self._live = transport if mode == "replay" else transport or httpx2.AsyncHTTPTransport()
         self._exchanges: list[Exchange] = _load(self._path) if mode == "replay" else []
         self._next = 0
@@ -119,7 +112,7 @@ class Cassette(httpx2.AsyncBaseTransport):
         return httpx2.AsyncClient(transport=self)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        body = self._clean(_parse((await request.aread()).decode("utf-8", "replace")))
+        body = self._cleaner.value(parsed((await request.aread()).decode("utf-8", "replace")))
         if self._mode == "replay":
             return self._replay(request, body)
         assert self._live is not None
@@ -160,7 +153,7 @@ class Cassette(httpx2.AsyncBaseTransport):
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(_dumps(data, indent=1) + "\n")
+            file.write(dumped(data, indent=1) + "\n")
         draft.replace(self._path)
 
     def _replay(self, request: httpx2.Request, body: object) -> httpx2.Response:
@@ -179,34 +172,19 @@ class Cassette(httpx2.AsyncBaseTransport):
         self._next += 1
         return _response(exchange, request)
 
-    def _clean(self, value: object, name: str | None = None) -> object:
-        """The value without what is personal or secret; the same in, the same out."""
-        if name in _PERSONAL and value is not None:
-            return "REDACTED"
-        if isinstance(value, str):
-            return self._clean_text(value)
-        if isinstance(value, list):
-            return [self._clean(entry) for entry in value]
-        if isinstance(value, dict):
-            return {key: self._clean(entry, key) for key, entry in value.items()}
-        return value
-
     def _clean_answer(self, text: str) -> str:
         """An answer without secrets: one JSON text, or the events of a stream, or whatever else it is."""
-        parsed = _parse(text)
-        if not isinstance(parsed, str):
-            return _dumps(self._clean(parsed))
+        whole = parsed(text)
+        if not isinstance(whole, str):
+            return dumped(self._cleaner.value(whole))
         return "\n".join(self._clean_line(line) for line in text.split("\n"))
 
     def _clean_line(self, line: str) -> str:
         data = line.removeprefix("data: ")
-        parsed = _parse(data) if data != line else data
-        if isinstance(parsed, str):
-            return self._clean_text(line)
-        return "data: " + _dumps(self._clean(parsed))
-
-    def _clean_text(self, text: str) -> str:
-        return self._redact(_SECRETS.sub("REDACTED", text))
+        told = parsed(data) if data != line else data
+        if isinstance(told, str):
+            return self._cleaner.text(line)
+        return "data: " + dumped(self._cleaner.value(told))
 
 
 def _load(path: Path) -> list[Exchange]:
@@ -217,24 +195,6 @@ def _load(path: Path) -> list[Exchange]:
         return [Exchange(**entry) for entry in data["exchanges"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CassetteError(f"cannot read the cassette {path}: {error}") from error
-
-
-def _parse(text: str) -> object:
-    try:
-        value: object = json.loads(text)
-    except ValueError:
-        return text
-    return value
-
-
-def _dumps(value: object, indent: int | None = None) -> str:
-    """For people to read, but for a text that UTF-8 cannot write: half of a surrogate pair stays an escape."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, indent=indent)
-    return text
 
 
 def _response(exchange: Exchange, request: httpx2.Request) -> httpx2.Response:
