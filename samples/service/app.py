@@ -52,14 +52,14 @@ class Stock:
     units: int
 
 
-@ptc.tool(allowed_callers=["programmatic"])
+@ptc.tool(effects="read", allowed_callers=["programmatic"])
 async def get_stock(sku: str) -> Stock:
     """The units of a SKU in stock."""
     await anyio.sleep(0.01)  # a database, say
     return Stock(sku, {"a": 40, "b": 33}.get(sku, 0))
 
 
-@ptc.tool(allowed_callers=["programmatic"])
+@ptc.tool(effects="read", allowed_callers=["programmatic"])
 async def wait_for_delivery(sku: str) -> Stock:
     """Wait until a delivery of a SKU has come."""
     await anyio.sleep(3600)

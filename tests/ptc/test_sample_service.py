@@ -172,7 +172,7 @@ async def test_a_bad_question_is_refused(service: Service, body: bytes) -> None:
 def test_the_audit_of_a_service_that_was_stopped_has_an_end_for_every_call(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Stopped in the middle of a call: the call ends as cancelled, the record is closed, nothing complains."""
+    """Stopped in the middle of a read: it ends as cancelled, the record is closed, nothing complains."""
     service = Service(tmp_path_factory.mktemp("stopped"))
     try:
         with closing(httpx2.Client(base_url=service.url, timeout=60)) as http:
