@@ -227,6 +227,7 @@ class ApprovalDesk:
         on_ask: Callable[[ApprovalRequest, Contract], None] | None = None,
     ) -> None:
         self._asked = {request.binding: request for request in asked}
+        self._latest = {request.call_id: binding for binding, request in self._asked.items()}
         self._on_ask = on_ask
         self._rule = rule
         self._recorder = recorder
@@ -286,11 +287,15 @@ class ApprovalDesk:
 
     async def hold(self, request: ApprovalRequest, contract: Contract, run: RunContext) -> ApprovalPending:
         """What leaves a call that waits for a decision."""
-        known = self._asked.get(request.binding)
-        if known is not None and known.uncertain == request.uncertain:
+        binding = request.binding
+        known = self._asked.get(binding)
+        before = known is not None and known.uncertain == request.uncertain
+        if known is not None and before:
             request = known  # asked before the process ended: what it waits for, and until when, stays
-        elif self._on_ask is not None:
+        # A decision goes by call id: what is asked last under one, where two calls have it, is what it is about.
+        if self._on_ask is not None and not (before and self._latest.get(request.call_id) == binding):
             self._on_ask(request, contract)
+        self._latest[request.call_id] = binding
         self.requests[request.call_id] = request
         self.contracts[request.call_id] = contract
         data: JsonObject = {

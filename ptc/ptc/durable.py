@@ -63,7 +63,7 @@ class Durable:
     ) -> None:
         self.past = past or Past()
         self.run_id = run_id
-        self.waiting = set(self.past.asked) - self.past.done
+        self.waiting = {call_id for call_id in self.past.asked if not self.past.is_done(call_id)}
         self.attempts: dict[str, int] = {key: call.attempts for key, call in self.past.calls.items()}
         self._store = store
         self._labels = labels

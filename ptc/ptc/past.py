@@ -64,8 +64,8 @@ class Past:
     """When each decision came, since the epoch."""
     approved: dict[str, tuple[ApprovalRequest, Decision]] = field(default_factory=dict)
     """Calls that somebody let run: where one is cut off and is to run again, it runs as it was approved."""
-    done: set[str] = field(default_factory=set)
-    """Calls that were asked about and have run or been answered since: nothing is left to decide about them."""
+    done: set[tuple[str, str | None]] = field(default_factory=set)
+    """Calls, each with the program that made it, that have run or been answered since they were asked about."""
     over: set[str] = field(default_factory=set)
     """Call ids that were answered: a program of that id asks for nothing any more."""
     programs: list[tuple[int, str, JsonObject]] = field(default_factory=list)
@@ -91,6 +91,11 @@ class Past:
             raise _damaged(run_id, 1, "it is missing")
         return past
 
+    def is_done(self, call_id: str) -> bool:
+        """Whether nothing is left to decide about the call that was asked about under this id."""
+        request = self.asked.get(call_id)
+        return request is not None and (call_id, _owner(request.caller)) in self.done
+
     @property
     def waiting(self) -> dict[str, ApprovalRequest]:
         """What somebody approves or denies, by call id: calls that have not run, and those that an approval let
@@ -100,7 +105,7 @@ class Past:
         return again | {
             call_id: request
             for call_id, request in self.asked.items()
-            if call_id not in self.done and not request.uncertain and not self._over(request.caller)
+            if not self.is_done(call_id) and not request.uncertain and not self._over(request.caller)
         }
 
     def _over(self, caller: Caller) -> bool:
@@ -161,8 +166,7 @@ class Past:
                 answers = self.answers.setdefault(data["request"], {})
                 for call_id, item, outcome in data["calls"]:
                     answers[call_id] = (item, outcome_from_json(outcome))
-                    self.done.add(call_id)
-                    self.over.add(call_id)
+                    self._answered(call_id)
             case "terminated":
                 self.terminated[data["request"]] = data["text"]
             case "compacted":
@@ -172,7 +176,7 @@ class Past:
             case "entry":
                 cast("list[Any]", self.journals[data["program"]]["entries"]).append(data["entry"])
                 if data["entry"][0] == "answer":
-                    self.done.add(f"{data['program']}:{data['entry'][1]}")
+                    self.done.add((f"{data['program']}:{data['entry'][1]}", data["program"]))
             case "program":
                 self.programs.append((data["request"], data["type"], data["data"]))
             case "told":
@@ -183,7 +187,7 @@ class Past:
                 if data.get("contract") is not None:
                     self.asked_under[request.call_id] = self.contracts[data["contract"]]
                 self.decisions.pop(request.call_id, None)
-                self.done.discard(request.call_id)
+                self.done.discard((request.call_id, _owner(request.caller)))
                 if isinstance(request.caller, Program):
                     self.over.discard(request.caller.caller_id)
                 if not request.uncertain:
@@ -200,6 +204,15 @@ class Past:
             case _:
                 raise ValueError(f"a step of the kind {kind!r} is not one of this version")
 
+    def _answered(self, call_id: str) -> None:
+        """A call of a response; one that a program here made is none, though it may have the same id."""
+        self.over.add(call_id)
+        self.done.add((call_id, None))
+        request = self.asked.get(call_id)
+        owner = None if request is None else _owner(request.caller)
+        if owner is not None and not call_id.startswith(f"{owner}:"):
+            self.done.add((call_id, owner))
+
     def _admitted(self, data: dict[str, Any]) -> None:
         self.ended = None
         key = data["key"]
@@ -209,9 +222,9 @@ class Past:
         attempts = known.attempts + 1 if known else 1
         contract = self.contracts[data["contract"]]
         self.calls[key] = PastCall(key, call, data["arguments"], data["request"], contract, attempts)
-        self.done.add(call.call_id)
+        self.done.add((call.call_id, _owner(caller)))
         request = self.asked.get(call.call_id)
-        if request is not None and request.uncertain:
+        if request is not None and request.uncertain and request.caller == caller:
             self.decisions.pop(call.call_id, None)  # it was about the attempt before
             del self.asked[call.call_id]
 
@@ -222,6 +235,10 @@ class Past:
         call.settled = data["settled"] and not isinstance(outcome, Cancelled)
         if data.get("offered") is not None:
             self.offered = data["offered"]
+
+
+def _owner(caller: Caller) -> str | None:
+    return caller.caller_id if isinstance(caller, Program) else None
 
 
 def _damaged(run_id: str, n: int, why: str) -> StoreUnreadable:

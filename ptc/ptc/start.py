@@ -86,7 +86,7 @@ class Start:
         return {
             call_id: decision
             for call_id, decision in self.decisions.items()
-            if call_id not in past.done and call_id not in denied
+            if not past.is_done(call_id) and call_id not in denied
         }
 
     @property

@@ -266,3 +266,22 @@ def test_what_cannot_be_a_state_or_its_key_is_said(text: Any, key: Any) -> None:
     """A typed error, whatever was mixed up."""
     with pytest.raises(ptc.StateUnreadable):
         ptc.RunState.unseal(text, key)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_decision_is_about_the_call_that_was_shown_though_another_has_its_id(
+    tmp_path: Path, kept: bool, turned: bool
+) -> None:
+    """A model may give a call of its own the id of a program's; each is asked about, and neither waits for ever."""
+    code = "try:\n    got = await drop(x=1)\nexcept ToolError as error:\n    got = str(error)\ngot"
+    calls = [function_call("run_program", "p", {"code": code}), function_call("drop", "p:1", {"x": 999})]
+    endpoint = FakeEndpoint(calls[::-1] if turned else calls, [answer("done")])
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as file:
+        able = runner(endpoint, file if kept else None, programs="local")
+        result: Any = await able.run("go", run_id="r1")
+        for _ in range(2):
+            (request,) = result.approvals
+            decision = ptc.Approve() if request.arguments == {"x": 1} else ptc.Deny("not that one")
+            result = await able.resume(result.state, decisions={"p:1": decision})
+    assert (result.output_text, RAN) == ("done", [("drop", 1)])
