@@ -192,6 +192,11 @@ def decisions_for(
                 "or, for a call whose outcome is unknown, ptc.Happened(…)"
             )
         _check_words(call_id, decision)
+        if isinstance(decision, Approve) and decision.arguments is not None and waiting[call_id].uncertain:
+            raise InvalidInput(
+                f"{call_id} was cut off: it runs again with the arguments that it had, or not at all; give"
+                " ptc.Approve() without arguments"
+            )
         if isinstance(decision, Happened) and not waiting[call_id].uncertain:
             raise InvalidInput(f"{call_id} has not run: approve or deny it; Happened is for uncertain calls")
     return {call_id: (waiting[call_id], decision) for call_id, decision in decisions.items()}

@@ -176,3 +176,17 @@ async def test_where_the_read_is_denied_somebody_decides_about_the_call(tmp_path
         assert (request.call_id, request.uncertain, RAN) == ("c1", True, [])
         done = await able.recover("r1", decisions={"c1": ptc.Happened("sent before")})
     assert (done.output_text, RAN) == ("done", [])
+
+
+async def test_a_call_that_was_cut_off_runs_again_as_it_was_or_not_at_all(tmp_path: Path) -> None:
+    """Other arguments would be another call: whoever gives some is told, instead of having them passed over."""
+    path = tmp_path / "runs.db"
+    await cut_off(path, reconciled=False, asked=function_call("send"))
+    async with ptc.SQLiteRunStore(path) as store:
+        able = runner(FakeEndpoint([answer("done")]), store, sending(reconciled=False))
+        assert (await able.recover("r1")).status == "paused"
+        with pytest.raises(ptc.InvalidInput, match="the arguments that it had"):
+            await able.recover("r1", decisions={"c1": ptc.Approve({"x": 5})})
+        assert RAN == []
+        done = await able.recover("r1", decisions={"c1": ptc.Approve()})
+    assert (done.output_text, RAN) == ("done", ["send"])
