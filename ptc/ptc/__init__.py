@@ -669,6 +669,11 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker has read the names above: another one is a mistake
 
     def __getattr__(name: str) -> object:
+        if name in (
+            "audit",
+            "testing",
+        ):  # written as `ptc.audit.Sensitive`, also before anything has loaded it
+            return import_module(f"ptc.{name}")
         module = _ELSEWHERE.get(name)
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,7 +21,7 @@ from ptc.audit.merkle import check_consistency, check_inclusion
 from ptc.audit.notes import Verifier
 from ptc.cli.audit import app
 from ptc_tools.errors import PtcError
-from tests.ptc.audit_support import FORMS, KEYS, fill, open_log, read, record_call
+from tests.ptc.audit_support import FORMS, KEYS, fill, of_type, open_log, read, record_call
 from tests.ptc.cli_support import Cli
 
 
@@ -109,6 +109,29 @@ def test_query_finds_by_every_condition(cli: Cli, log: Path, options: tuple[str,
 def test_query_refuses_a_time_that_is_none(cli: Cli, log: Path) -> None:
     ran = cli("audit", "query", log, "--since", "yesterday")
     assert (ran.status, "15m, 2h, 3d" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["{bad", "sku_2", "d123:ff"])
+def test_query_refuses_arguments_that_are_none(cli: Cli, log: Path, text: str) -> None:
+    """That no record fits would be no answer to what was not understood."""
+    ran = cli("audit", "query", log, "--arguments", text)
+    assert (ran.status, "as JSON, or their digest" in ran.err) == (2, True)
+
+
+def test_query_finds_arguments_by_their_digest_and_a_number_however_written(cli: Cli, tmp_path: Path) -> None:
+    """A tool that wants an integer gets 7, where the model wrote 7.0."""
+    keys = Keyring.open(tmp_path / "keys.json", create=True)
+    path = tmp_path / "n.jsonl"
+
+    async def main() -> None:
+        async with open_log(path, keys=keys) as log:
+            await record_call(log, 1, arguments={"i": 7, "x": [1.5]})
+
+    asyncio.run(main())
+    digest = of_type(read(path), "tool.started")[0]["content"]["arguments_digest"]
+    for text in ('{"i": 7, "x": [1.5]}', '{"i": 7.0, "x": [1.5]}', digest):
+        ran = cli("audit", "query", path, "--arguments", text, "--json", "--keys", tmp_path / "keys.json")
+        assert (ran.status, len(ran.out.splitlines())) == (0, 2), text
 
 
 def test_hash_finds_a_secret_without_showing_it(cli: Cli, tmp_path: Path) -> None:

@@ -461,14 +461,17 @@ async def test_another_key_is_recorded(tmp_path: Path) -> None:
 
     ring = Keyring.generate().save(tmp_path / "keys.json")
     path = tmp_path / "a.jsonl"
-    open_log(path, keys=ring).close()
+    open_log(path, keys=ring, journals=True).close()
     old = ring.active("digest").id
     ring.rotate("digest")
     ring.rotate("signing")
+    before, after = ring.active("journal").id, ring.rotate("journal").id
+    open_log(path, keys=Keyring.open(tmp_path / "keys.json"), journals=True).close()
     open_log(path, keys=Keyring.open(tmp_path / "keys.json")).close()
     changes = [r["data"] for r in read(path) if r["type"] == "audit.key_changed"]
     assert next((c["purpose"], c["from"]) for c in changes) == ("digest", old)
-    assert [c["purpose"] for c in changes] == ["digest", "signing"]
+    assert [c["purpose"] for c in changes] == ["digest", "signing", "journal"]
+    assert (changes[-1]["from"], changes[-1]["to"]) == (before, after)
     log = read(path)[0]["log"]
     report = verify(path, verifier_keys=[verifier_key(log, key) for key in ring.of("signing")])
     assert report.verdict == "intact"

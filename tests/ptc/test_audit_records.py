@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -213,6 +215,8 @@ def test_a_policy_without_rules_is_refused(tmp_path: Path) -> None:
         Levels()
     with pytest.raises(InvalidAuditConfig, match="level is one of"):
         Rule("everything")  # type: ignore[arg-type]
+    with pytest.raises(InvalidAuditConfig, match="read, write, destructive"):
+        Rule("full", effects="wrte")
     with pytest.raises(InvalidAuditConfig, match="suffix"):
         open_log(tmp_path / "a.txt")
 
@@ -435,3 +439,10 @@ async def test_a_runs_tenant_is_recorded_and_decides_the_level(tmp_path: Path) -
     first, second = of_type(read(path), "tool.finished")
     assert (first["identity"]["tenant"], first["content"]["result"]) == ("acme", {"units": 1})
     assert (second["identity"]["tenant"], "$redacted" in second["content"]["result"]) == ("other", True)
+
+
+def test_the_log_can_be_written_as_the_documents_write_it() -> None:
+    """`import ptc` is enough for `ptc.audit.Sensitive`, whatever has been loaded before."""
+    code = "import ptc; print(ptc.audit.Sensitive.__name__, ptc.audit.TracedRecorder.__name__)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["Sensitive", "TracedRecorder"]

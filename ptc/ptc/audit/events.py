@@ -50,6 +50,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("levels", "metadata", "the rules of that policy, in their order"),
         ("digest_key", "metadata", "id of the key of digests and redactions"),
         ("signing_key", "metadata", "verifier key of the checkpoints (C2SP note), null when unsigned"),
+        ("journal_key", "metadata", "id of the key of journals, null where none are kept"),
         ("checkpoint_records", "metadata", "records after which a checkpoint is signed"),
         ("clean", "metadata", "whether the log had been closed before; null for a new one"),
         (
@@ -113,6 +114,7 @@ TABLE: Final[tuple[EventType, ...]] = (
         ("anchor_failures", "metadata", "times an anchor could not be reached since the log was opened"),
         ("digest_key", "metadata", "id of the key of digests and redactions"),
         ("signing_key", "metadata", "verifier key of this checkpoint, null when unsigned"),
+        ("journal_key", "metadata", "id of the key of journals, null where none are kept"),
     ),
     _type(
         "audit.closed",

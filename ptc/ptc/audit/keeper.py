@@ -67,6 +67,7 @@ class Keeper:
         since_checkpoint: int,
         origin: str,
         digest_key: str,
+        journal_key: str | None,
         signer: Signer | None,
         checkpoints: Checkpoints,
         rotation: Rotation,
@@ -81,6 +82,7 @@ class Keeper:
         self._since = since_checkpoint
         self._origin = origin
         self._digest_key = digest_key
+        self._journal_key = journal_key
         self._signer = signer
         self._checkpoints = checkpoints
         self._rotation = rotation
@@ -186,6 +188,7 @@ class Keeper:
                 "reason": reason,
                 "anchor_failures": self.anchor_failures,
                 "digest_key": self._digest_key,
+                "journal_key": self._journal_key,
                 "signing_key": self._signer.verifier_key if self._signer else None,
             },
         )

@@ -116,6 +116,8 @@ class AuditLog:
         )
         checkpoints = checkpoints or Checkpoints()
         self._checkpoint_records = checkpoints.records
+        keeps = self._levels.events == "full" if journals is None else journals
+        self._journal_key = keyring.active("journal").id if keeps else None
         self._keeper = Keeper(
             frontier=stood.frontier,
             file_first_seq=stood.file_first_seq,
@@ -123,6 +125,7 @@ class AuditLog:
             since_checkpoint=stood.since_checkpoint,
             origin=origin(self.log_id),
             digest_key=digest_key.id,
+            journal_key=self._journal_key,
             signer=signer,
             checkpoints=checkpoints,
             rotation=rotate or Rotation(),
@@ -132,7 +135,6 @@ class AuditLog:
             clock=self._clock,
         )
         self._fail = fail
-        keeps = self._levels.events == "full" if journals is None else journals
         self._journals = Journals(self.path, self.log_id, keyring) if keeps else None
         self._told = Told() if keeps else None
         rotates = rotate is not None and (rotate.bytes is not None or rotate.seconds is not None)
@@ -308,11 +310,12 @@ class AuditLog:
             "levels": self._levels.to_json(),
             "digest_key": key_id,
             "signing_key": self.verifier_key,
+            "journal_key": self._journal_key,
             "checkpoint_records": self._checkpoint_records,
             "clean": stood.clean,
             "unsigned": list(stood.unsigned) if stood.unsigned and promised else None,
         }
-        for type, data in _openings(stood, opened, self.verifier_key, key_id):
+        for type, data in _openings(stood, opened):
             self._writer.submit_blocking(self._records.own(type, data), self._wait)
 
 
@@ -326,18 +329,18 @@ def _open(store: Store, path: Path) -> End | None:
         ) from error
 
 
-def _openings(
-    stood: Standing, opened: JsonObject, verifier_key: str | None, key_id: str
-) -> Iterable[tuple[str, JsonObject]]:
+def _openings(stood: Standing, opened: JsonObject) -> Iterable[tuple[str, JsonObject]]:
     if stood.recovered is not None:
         yield "audit.recovered", stood.recovered
     yield "audit.opened", opened
-    for purpose, before, now in (
-        ("digest", stood.digest_key, key_id),
-        ("signing", stood.signing_key, verifier_key),
-    ):
-        if stood.log is not None and before != now:
+    if stood.log is None:
+        return
+    for purpose, before in (("digest", stood.digest_key), ("signing", stood.signing_key)):
+        if before != (now := opened[f"{purpose}_key"]):
             yield "audit.key_changed", {"purpose": purpose, "from": before, "to": now}
+    now = opened["journal_key"]  # a log may begin or cease to keep journals: that is no other key
+    if None not in (stood.journal_key, now) and stood.journal_key != now:
+        yield "audit.key_changed", {"purpose": "journal", "from": stood.journal_key, "to": now}
 
 
 def _close(writer: Writer, records: Records, keeper: Keeper, since: int) -> None:

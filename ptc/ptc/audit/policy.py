@@ -15,6 +15,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from ptc.audit.errors import InvalidAuditConfig
 from ptc.audit.values import canonical
 from ptc_tools.call import CallerKind, JsonObject
+from ptc_tools.contract import Effects
 
 Level: TypeAlias = Literal["none", "metadata", "request", "full"]
 """`none`: the call is only counted. `metadata`: who, what, when, how it ended, sizes and keyed digests.
@@ -44,6 +45,11 @@ class Rule:
             raise InvalidAuditConfig(f"a level is one of {', '.join(RANK)}; {self.level!r} is none")
         if self.caller is not None and self.caller not in get_args(CallerKind):
             raise InvalidAuditConfig(f"a rule's caller is direct or programmatic, not {self.caller!r}")
+        if self.effects is not None and self.effects not in get_args(Effects):
+            words = ", ".join(get_args(Effects))
+            raise InvalidAuditConfig(
+                f"a rule's effects are one of {words}; {self.effects!r} would never match"
+            )
         if not self.tool:
             raise InvalidAuditConfig(
                 "a rule's tool is a pattern such as 'billing.*'; an empty one never matches"

@@ -45,6 +45,7 @@ class Standing:
     clean: bool | None
     digest_key: str | None
     signing_key: str | None
+    journal_key: str | None
     recovered: JsonObject | None
     unsigned: tuple[int, int] | None = None
     """First and last of the records at the end that no key of the keyring has signed."""
@@ -61,7 +62,7 @@ def most_unsigned(opened: dict[str, Any]) -> int | None:
 def standing(end: End | None, path: Path, store: Store, keys: Keyring) -> Standing:
     """Raises AuditCorrupt, and then has closed the store."""
     if end is None:
-        return Standing(None, 0, GENESIS, Frontier(), 1, 0, 0, None, None, None, None)
+        return Standing(None, 0, GENESIS, Frontier(), 1, 0, 0, None, None, None, None, None)
     try:
         return _standing(end, keys)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
@@ -111,6 +112,7 @@ def _standing(end: End, ring: Keyring) -> Standing:
         clean=_is_clean(records) and not end.cut,
         digest_key=keys["digest_key"] if keys else None,
         signing_key=named,
+        journal_key=keys.get("journal_key") if keys else None,
         recovered=cut,
         unsigned=(signed + 1, seq) if signed < seq else None,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,7 +14,9 @@ from ptc.cli.audit_options import AsJson, Everything, Keys, Log, dump
 if TYPE_CHECKING:
     from ptc.audit.query import Filter
     from ptc.audit.stats import Stats
+    from ptc_tools.call import JsonValue
 
+_DIGEST: Final = re.compile(r"[A-Za-z0-9_-]+:[0-9a-f]{64}")
 Run = Annotated[str | None, typer.Option("--run", help="Run id.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Qualified tool name, or a pattern as 'billing.*'.")]
 Caller = Annotated[str | None, typer.Option("--caller", help="direct or programmatic.")]
@@ -235,6 +238,11 @@ def _filters(
     digests: list[str | None] = [None]
     if arguments is not None:
         found = [digest for kind, digest in _digests(arguments, keys) if kind != "text"]
+        if not found and not _DIGEST.fullmatch(arguments):
+            raise InvalidAuditConfig(
+                f"--arguments takes the arguments as JSON, or their digest (KEY:HEX, as records show it);"
+                f" {arguments!r:.80} is neither"
+            )
         digests = list(found) or [arguments]
     return [
         Filter(
@@ -263,7 +271,18 @@ def _digests(value: str, keys: Path | None) -> list[tuple[str, str]]:
         parsed = loads(value)
     except InvalidJson:
         return found
-    return [*(("JSON", key.digest(parsed)) for key in ring.of("digest")), *found]
+    for value_of in (parsed, _whole(parsed)):
+        found[:0] = [("JSON", key.digest(value_of)) for key in ring.of("digest")]
+    return list(dict.fromkeys(found))
+
+
+def _whole(value: JsonValue) -> JsonValue:
+    """With 7.0 as 7, which it was validated to where a tool wants an integer."""
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _write_csv(stream: Any, records: Any) -> None:
