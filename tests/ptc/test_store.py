@@ -13,7 +13,7 @@ import pytest
 
 import ptc
 from ptc.store import Lease, RunLeased, RunStore, Step, StoreUnreadable
-from ptc.store.conformance import check
+from ptc.store.conformance import Nonconforming, check
 
 
 async def test_the_store_keeps_every_rule_of_the_suite_that_ships(tmp_path: Path) -> None:
@@ -23,6 +23,21 @@ async def test_the_store_keeps_every_rule_of_the_suite_that_ships(tmp_path: Path
         return ptc.SQLiteRunStore(tmp_path / "runs.db")
 
     await check(make)
+
+
+async def test_a_store_that_keeps_its_runs_when_it_is_closed_breaks_a_rule(tmp_path: Path) -> None:
+    """Whoever comes next would have to wait for a holder that is no more."""
+
+    class Keeps(ptc.SQLiteRunStore):
+        async def aclose(self) -> None:
+            self._held.clear()
+            await super().aclose()
+
+    async def make() -> RunStore:
+        return Keeps(tmp_path / "runs.db")
+
+    with pytest.raises(Nonconforming, match="closing_lets_runs_go"):
+        await check(make)
 
 
 async def test_a_run_whose_holder_was_killed_is_free_at_once(tmp_path: Path) -> None:

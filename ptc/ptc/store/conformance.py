@@ -40,6 +40,7 @@ async def check(make: Make) -> None:
                 await rule(first, second)
             except StoreError as error:
                 raise Nonconforming(f"{rule.__name__}: {type(error).__name__}: {error}") from error
+        await closing_lets_runs_go(await make(), second)
     finally:
         await first.aclose()
         await second.aclose()
@@ -113,6 +114,23 @@ async def many_at_once_lose_nothing(first: RunStore, second: RunStore) -> None:
         stored = await first.acquire(run)
         _hold([step.n for step in stored.steps] == [1, 2, 3, 4, 5], f"{run} has {stored.steps}")
         await first.release(stored.lease)
+
+
+async def closing_lets_runs_go(closing: RunStore, other: RunStore) -> None:
+    """Tried last, and by itself: it closes its first client."""
+    run = _id()
+    try:
+        await closing.create(run, [Step(1, "start", {})], {})
+    finally:
+        await closing.aclose()
+    try:
+        stored = await other.acquire(run)
+    except RunLeased as error:
+        raise Nonconforming(
+            f"closing_lets_runs_go: a run is held by a store that was closed: {error}"
+        ) from error
+    _hold([step.n for step in stored.steps] == [1], f"the steps are {stored.steps}")
+    await other.release(stored.lease)
 
 
 RULES: tuple[Callable[[RunStore, RunStore], Awaitable[None]], ...] = (
