@@ -89,7 +89,7 @@ class Records:
             self.began.set()
             await self.go.wait()
             if key == "none":
-                raise LookupError("there is no such record")
+                raise ptc.ToolError("there is no such record")
             context.attach("card", {"key": key})
             return f"record {key}"
 
