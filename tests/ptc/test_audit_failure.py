@@ -274,6 +274,20 @@ async def test_a_disk_that_is_really_full(tiny_disk: Path, form: str) -> None:
     assert verify(path).verdict == "intact"
 
 
+async def test_a_database_that_fills_the_disk_itself_says_what_was_lost(tiny_disk: Path) -> None:
+    """Its write-ahead log holds most pages many times: put into the database, they make room to go on."""
+    path = tiny_disk / "a.db"
+    async with open_log(path, fail="open") as log:
+        for number in range(200):
+            await record_call(log, number)
+    records = read(path)
+    kept = [record for record in records if record["type"].startswith("tool.")]
+    lost = sum(record["data"]["lost"] for record in of_type(records, "audit.gap"))
+    assert of_type(records, "audit.blocked")
+    assert len(kept) + lost == 400
+    assert records[-2]["type"] == "audit.closed"
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sync", ["each", "group", "none"])
 def test_killed_at_any_moment_the_log_knows_what_ran(tmp_path: Path, form: str, sync: str) -> None:

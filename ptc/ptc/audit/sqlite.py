@@ -124,7 +124,11 @@ class SqliteStore:
         return aside.name
 
     def release_reserve(self) -> None:
+        """And what the write-ahead log holds twice: on a small disk that alone may be what fills it."""
         self._reserve.release()
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.DatabaseError):
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def keep_reserve(self) -> None:
         self._reserve.keep()

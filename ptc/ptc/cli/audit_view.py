@@ -79,6 +79,7 @@ def serve(
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # before the address is printed: whoever reads it may ask at once
     except OSError as error:
         listener.close()
         raise InvalidAuditConfig(
