@@ -35,6 +35,7 @@ from ptc_sandbox.journal import (
 )
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.link import UNREAD, Link
+from ptc_sandbox.printed import Printed
 from ptc_sandbox.program import Program
 from ptc_sandbox.replay import Replay
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
@@ -86,7 +87,7 @@ class Execution:
         self._event_waiter: asyncio.Future[None] | None = None
         self._give = sink
         self._on_end = on_end
-        self._output: list[str] = []
+        self._printed = Printed(limits.output_bytes)
         self._waiting: dict[int, CallRequested] = {}
         self._answered: set[int] = set()
         self._tick: asyncio.TimerHandle | None = None
@@ -123,7 +124,7 @@ class Execution:
     @property
     def output(self) -> str:
         """What the program has printed so far."""
-        return "".join(self._output)
+        return self._printed.text
 
     async def next_event(self) -> ProgramEvent:
         """The next thing the program did. `Ended` is the last and is given again if asked again.
@@ -187,11 +188,9 @@ class Execution:
             case BlockedFrame():
                 self._on_blocked(event)
             case OutputFrame(text):
-                self._output.append(text)
-                if self._wire.output_bytes > self._limits.output_bytes:
-                    self.kill(
-                        "killed:output", f"the program printed more than {self._limits.output_bytes} bytes"
-                    )
+                if not self._printed.add(text):
+                    most = self._limits.output_bytes
+                    self.kill("killed:output", f"the program printed more than {most} bytes")
             case CancelFrame(number):
                 self._on_cancel(number)
             case EndFrame():
@@ -233,9 +232,7 @@ class Execution:
     def _on_cancel(self, number: int) -> None:
         if number in self._answered:
             return  # the answer and the cancellation crossed on the way
-        if self._waiting.pop(number, None) is None:
-            self.kill("killed:protocol", f"call {number} was cancelled twice")
-            return
+        del self._waiting[number]  # the wire lets a call be cancelled once
         self._answered.add(number)
         dropped = CallDropped(number)
         self._entries.append(dropped)

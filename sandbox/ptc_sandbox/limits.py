@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ptc_tools.call import JsonObject
+from ptc_tools.strict_json import MAX_DEPTH
 
 MIB = 1024 * 1024
 
@@ -17,12 +18,14 @@ class Limits:
     wall_seconds        from start to result, waits for tools included; ends in SIGKILL
     cpu_seconds         CPU time of the program's process; the kernel ends it
     memory_bytes        what the program's process may allocate beyond what it starts with
-    output_bytes        printed text, UTF-8
-    result_bytes        the value, as JSON
-    argument_bytes      the arguments of one call, as JSON
+    output_bytes        printed text, UTF-8; what is printed up to the limit is kept
+    result_bytes        the value, as compact JSON: a text has quotes and escapes there
+    argument_bytes      the arguments of one call, as compact JSON
     answer_bytes        a tool's result on its way into the program, as JSON
-    depth               levels of lists and objects in whatever crosses
-    values              JSON values in one value or in the arguments of one call; in all calls, four times that
+    depth               levels of lists and objects in whatever crosses, 64 at most; the arguments of a call are
+                        an object, which is one level
+    values              JSON values in one value or in the arguments of one call, lists and objects included (an
+                        empty one counts as two); in all calls, four times that
     calls               calls in all
     ticks               timers that the program waits for (each sleep and timeout is one)
     calls_in_flight     calls at once; more than that wait inside the host, in order
@@ -50,6 +53,10 @@ class Limits:
             if type(value) not in ((int,) if whole else (int, float)) or not 0 < value < 2**53:
                 what = "a whole number" if whole else "a number"
                 raise ValueError(f"Limits.{name} must be {what} above 0 and below 2**53, not {value!r}")
+        if self.depth > MAX_DEPTH:
+            raise ValueError(
+                f"Limits.depth may be {MAX_DEPTH} at most, not {self.depth}: no tool takes or gives what is deeper"
+            )
 
     def replace(self, **changes: Any) -> Limits:
         """A copy with some bounds changed."""

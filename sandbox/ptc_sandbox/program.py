@@ -28,5 +28,6 @@ class Program:
             "language_wall": self.language_wall,
             "argument_bytes": limits.argument_bytes,
             "result_bytes": limits.result_bytes,
-            "values": limits.values - 16,  # the frame around a value has some of its own
+            "values": limits.values,
+            "depth": limits.depth,
         }

@@ -19,6 +19,7 @@ from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
 from ptc_sandbox.errors import ProtocolViolation
+from ptc_sandbox.guest.channel import AROUND_CALL, FEW, count_values
 from ptc_sandbox.limits import Limits
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
@@ -27,10 +28,17 @@ from ptc_tools.errors import InvalidJson
 HEADER: Final = 4
 _SLACK: Final = 2048
 """What a frame may hold besides the value that its limit is about."""
-
+_AROUND: Final = 2
+_OWN_LEVELS: Final = 4
+"""Levels of the frame around a program's value; and of what the host itself says, at most."""
+_OWN_VALUES: Final = 16
+"""JSON values of a frame that are neither a program's nor the numbers of its calls."""
 
 _FRAMES: Final = 50_000
-"""Frames from one program, besides those of its calls: many more than any that is not a flood."""
+_FRAMES_A_SECOND: Final = 1000
+"""Frames from one program, besides those of its calls and timers: many more than any that is not a flood. What is
+printed leaves every other millisecond at most."""
+_ERROR_FIELDS: Final = frozenset({"type", "code", "message", "line", "excerpt", "wall"})
 
 REHEARSE: Final = b'\x0c\x00\x00\x00["rehearse"]'
 """The one frame that a child may get before its program, from the pool: there is time, make yourself ready."""
@@ -146,11 +154,15 @@ class Wire:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._most_values = limits.values + _OWN_VALUES
+        self._most_frames = (
+            _FRAMES + 4 * (limits.calls + limits.ticks) + int(_FRAMES_A_SECOND * limits.wall_seconds)
+        )
         self._buffer = bytearray()
         self._sent = 0
-        self._output = 0
         self._frames = 0
         self._kept = 0
+        self._cancelled: set[int] = set()
         self.calls = 0
         self.state = State.FORKED
 
@@ -161,16 +173,16 @@ class Wire:
 
     def answer(self, number: int, clock_us: int, ok: bool, value: JsonValue) -> bytes:
         """Raises InvalidJson where `value` is not JSON or too deep; nothing is sent then."""
-        return self._send("answer", ["answer", number, clock_us, ok, value])
+        return self._send("answer", ["answer", number, clock_us, ok, value], 1 if ok else _OWN_LEVELS)
 
     def tick(self, clock_us: int) -> bytes:
         return self._send("tick", ["tick", clock_us])
 
-    def _send(self, kind: str, frame: list[JsonValue]) -> bytes:
+    def _send(self, kind: str, frame: list[JsonValue], around: int = _OWN_LEVELS) -> bytes:
         following = SEND.get(self.state, {}).get(kind)
         if following is None:
             raise RuntimeError(f"a {kind} frame cannot be sent to a child that is {self.state.name}")
-        body = strict_json.dumps(frame, max_depth=self._limits.depth + 4).encode()
+        body = strict_json.dumps(frame, max_depth=self._limits.depth + around).encode()
         self.state = following
         self._sent += 1
         return len(body).to_bytes(HEADER, "little") + body
@@ -211,13 +223,17 @@ class Wire:
 
     def _event(self, body: bytes) -> WireEvent:
         self._frames += 1
-        if self._frames > _FRAMES + 4 * self._limits.calls:
-            raise ProtocolViolation(f"the child sent more than {_FRAMES} frames")
-        values = count_values(body)  # before anything is built of them: a value takes many times its text
-        if values > self._limits.values:
-            raise ProtocolViolation(f"a frame holds {values} JSON values; at most {self._limits.values}")
+        if self._frames > self._most_frames:
+            raise ProtocolViolation(f"the child sent more than {self._most_frames} frames")
+        # Before anything is built of them: a value takes many times its text.
+        most = self._most_values
+        if body.startswith(b'["blocked",'):  # names calls by their numbers
+            most += self._limits.calls
+        values = count_values(body, most)
+        if values > most:
+            raise ProtocolViolation(f"a frame holds {values} JSON values; at most {most}")
         try:
-            frame = strict_json.loads(body, max_depth=self._limits.depth + 4)
+            frame = strict_json.loads(body, max_depth=self._limits.depth + _AROUND)
         except InvalidJson as error:
             raise ProtocolViolation(f"a frame is not strict JSON: {error}") from None
         if not isinstance(frame, list) or not frame or not isinstance(frame[0], str):
@@ -230,7 +246,7 @@ class Wire:
             )
         event = self._read(frame, len(body))
         if isinstance(event, CallFrame):  # calls stay, in the journal
-            self._kept += values
+            self._kept += count_values(body, FEW) - AROUND_CALL
             if self._kept > 4 * self._limits.values:
                 raise ProtocolViolation(f"the calls hold more than {4 * self._limits.values} JSON values")
         self.state = following
@@ -243,23 +259,27 @@ class Wire:
             ):
                 return self._call(CallFrame(number, name[:200], arguments, line), waits, size)
             case ["cancel", number] if _is(number, 1) and number <= self.calls:
+                if number in self._cancelled:
+                    raise ProtocolViolation(f"call {number} was cancelled twice")
+                self._cancelled.add(number)
                 return CancelFrame(number)
             case ["blocked", received, list(pending), timer_us] if _is(received, 0) and _is(
                 timer_us, 0, none=True
             ):
                 return self._blocked(received, pending, timer_us)
             case ["out", str(text)]:
-                self._output += size
                 return OutputFrame(text)
             case ["refused", "add_tools" | "remove_tools" as name, line] if _is(line, 0, none=True):
                 return RefusedFrame(name, line)
-            case ["end", {"status": "completed", "value": value}]:
+            case ["end", {"status": "completed", "value": value, **rest}] if not rest:
                 self._bound(size, self._limits.result_bytes, "the program's value")
                 return EndFrame("completed", value, None)
-            case ["end", {"status": "raised" | "denied" as status, "error": dict(error)}]:
+            case ["end", {"status": "raised" | "denied" as status, "error": dict(error), **rest}] if (
+                not rest and error.keys() <= _ERROR_FIELDS
+            ):
                 self._bound(size, 64 * 1024, "the program's error")
                 return EndFrame(status, None, error)
-            case ["end", {"status": "memory"}]:
+            case ["end", {"status": "memory", **rest}] if not rest:
                 return EndFrame("memory", None, None)
             case ["ready"]:
                 return Ready()
@@ -283,24 +303,16 @@ class Wire:
     def _blocked(self, received: int, pending: list[Any], timer_us: int | None) -> BlockedFrame:
         if not all(_is(number, 1) and number <= self.calls for number in pending):
             raise ProtocolViolation("a child is blocked on calls that it never made")
+        if len(set(pending)) != len(pending):
+            raise ProtocolViolation("a child is blocked on a call twice")
         if received > self._sent:
             raise ProtocolViolation("a child has received more than was sent")
         return BlockedFrame(received, tuple(pending), timer_us)
-
-    @property
-    def output_bytes(self) -> int:
-        """Bytes of printed text so far, frames included."""
-        return self._output
 
     @staticmethod
     def _bound(size: int, limit: int, what: str) -> None:
         if size > limit + _SLACK:
             raise ProtocolViolation(f"{what} took {size} bytes; at most {limit}")
-
-
-def count_values(body: bytes) -> int:
-    """An upper bound of the JSON values in a text, by its punctuation: cheap, and before any of them exists."""
-    return body.count(b",") + body.count(b"[") + body.count(b"{") + 1
 
 
 def _is(value: object, least: int, *, none: bool = False) -> bool:

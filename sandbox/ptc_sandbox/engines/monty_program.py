@@ -19,6 +19,7 @@ from ptc_sandbox.engines.monty_worker import Worker
 from ptc_sandbox.events import Blocked, CallRequested, ChangeRefused, ProgramEvent
 from ptc_sandbox.journal import Answer, CallAnswered, CallMade, Entry, Journal, JournalHeader
 from ptc_sandbox.limits import Limits
+from ptc_sandbox.printed import Printed
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
 from ptc_sandbox.stubs import Stubs, ToolStub
 from ptc_tools import strict_json
@@ -70,8 +71,8 @@ class MontyProgram:
         self._limits = limits
         self._sink = sink
         self._entries: list[Entry] = []
-        self._output: list[str] = []
-        self._printed = self._ticks = self._refusals = self._made = 0
+        self._printed = Printed(limits.output_bytes)
+        self._ticks = self._refusals = self._made = 0
         self._numbers: dict[int, int] = {}
         self._waiting: dict[int, str] = {}
         self._replies: dict[int, Reply] = {}
@@ -256,12 +257,9 @@ class MontyProgram:
 
     def _print(self, _stream: str, text: str) -> None:
         """Called in a thread of the pool's."""
-        self._printed += len(text.encode("utf-8", "replace"))
-        if self._printed > self._limits.output_bytes:
+        if not self._printed.add(text.encode("utf-8", "replace").decode()):
             message = f"the program printed more than {self._limits.output_bytes} bytes"
             self._loop.call_soon_threadsafe(self.kill, "killed:output", message)
-            return
-        self._output.append(text)
 
     # -- what crosses --------------------------------------------------------------------------------
 
@@ -359,7 +357,7 @@ class MontyProgram:
         result = ProgramResult(
             status=status,
             value=value,
-            output="".join(self._output),
+            output=self._printed.text,
             error=error,
             calls=(),
             journal=Journal(self._header, tuple(self._entries)),

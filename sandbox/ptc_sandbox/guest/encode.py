@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-MAX_DEPTH = 60
-"""Levels of lists and dicts in a value; the host allows a few more, for the frame around it."""
-
 
 class NotJson(TypeError):
     """A value cannot cross to the host because JSON cannot carry it."""
@@ -44,22 +41,25 @@ _HINTS = {
 }
 
 
-def plain(value: object, what: str) -> Any:
-    """`value` as builtin None, bool, int, float, str, list and dict. `what` names it in errors."""
-    return _plain(value, what, 0)
+def plain(value: object, what: str, most: int) -> Any:
+    """`value` as builtin None, bool, int, float, str, list and dict, of at most `most` levels of lists and dicts.
+
+    `what` names it in errors.
+    """
+    return _plain(value, what, 0, most)
 
 
-def _plain(value: object, path: str, depth: int) -> Any:
+def _plain(value: object, path: str, depth: int, most: int) -> Any:
     kind = type(value)
     if value is None or kind is str or kind is int or kind is bool:
         return value
     if kind is float:
         return _finite(value, path)  # type: ignore[arg-type]
-    if depth >= MAX_DEPTH and isinstance(value, (dict, list, tuple)):
-        raise NotJson(f"{path} is nested deeper than {MAX_DEPTH} levels, or contains itself")
+    if depth >= most and isinstance(value, (dict, list, tuple)):
+        raise NotJson(f"{path} is nested deeper than {most} levels, or contains itself")
     if isinstance(value, dict):
         made = {
-            _key(key, path): _plain(item, f"{path}[{key!r}]" if depth < 3 else path, depth + 1)
+            _key(key, path): _plain(item, f"{path}[{key!r}]" if depth < 3 else path, depth + 1, most)
             for key, item in dict.items(value)
         }
         if len(made) != dict.__len__(value):
@@ -67,7 +67,7 @@ def _plain(value: object, path: str, depth: int) -> Any:
         return made
     if isinstance(value, (list, tuple)):
         items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
-        return [_plain(item, f"{path}[…]" if depth < 3 else path, depth + 1) for item in items]
+        return [_plain(item, f"{path}[…]" if depth < 3 else path, depth + 1, most) for item in items]
     return _scalar(value, path)
 
 

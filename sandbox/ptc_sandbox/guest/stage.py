@@ -58,6 +58,7 @@ class Stage:
         self._world.begin(start["seed"], start["epoch_us"])
         self._caller.argument_bytes = start["argument_bytes"]
         self.channel.values = start["values"]
+        self.channel.depth = start["depth"]
         tools = {name: self._caller.tool(name, parameters, doc) for name, parameters, doc in start["tools"]}
         try:
             run = self._run_program if start["language_wall"] else self._run_unrestricted
@@ -65,7 +66,7 @@ class Stage:
             forgotten = self._forgotten()
             if forgotten is not None:
                 raise forgotten
-            value = plain(result, "the program's value")
+            value = plain(result, "the program's value", self.channel.depth)
             self._end({"status": "completed", "value": value}, start["result_bytes"])
         except (MemoryError, ChannelClosed):
             raise

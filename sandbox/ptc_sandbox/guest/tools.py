@@ -96,7 +96,7 @@ class Caller:
         """Make the call and wait for its answer; a cancelled wait tells the host."""
         del self._unstarted[written]
         loop = self._loop
-        arguments = plain(arguments, f"the arguments of {name}")
+        arguments = plain(arguments, f"the arguments of {name}", self._channel.depth)
         alone = loop.alone()
         waits = self._channel.received if alone else None
         try:

@@ -90,6 +90,7 @@ def rehearse() -> None:
         "argument_bytes": 1 << 20,
         "result_bytes": 1 << 20,
         "values": 1 << 20,
+        "depth": 64,
     }
     stage.run(start)
     stage.close()

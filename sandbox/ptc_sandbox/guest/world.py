@@ -79,9 +79,14 @@ class World:
     # -- output --------------------------------------------------------------------------------------
 
     def write_output(self, text: str) -> None:
-        """Collect printed text. It leaves now and then, so that a killed program's output is known too."""
+        """Collect printed text. It leaves now and then, so that a killed program's output is known too.
+
+        Raises UnicodeEncodeError for a lone surrogate, as printing it on a terminal does.
+        """
         if not text:
             return
+        if not text.isascii():
+            text.encode()
         self._output.append(text)
         self._output_size += len(text)
         if self._output_size >= _FLUSH_BYTES or time.perf_counter_ns() - self._flushed_ns > _FLUSH_NS:
@@ -90,11 +95,11 @@ class World:
             self._flushed_ns = time.perf_counter_ns()
 
     def flush_output(self) -> None:
-        """Queue what was printed as frames; a lone surrogate, which UTF-8 cannot carry, becomes `?`."""
+        """Queue what was printed as frames. A character may take six bytes there."""
         if not self._output:
             return
-        text = "".join(self._output).encode("utf-8", "replace").decode()
+        text = "".join(self._output)
         self._output.clear()
         self._output_size = 0
-        for start in range(0, len(text), _FLUSH_BYTES * 4):
-            self._channel.put(["out", text[start : start + _FLUSH_BYTES * 4]])
+        for start in range(0, len(text), _FLUSH_BYTES * 2):
+            self._channel.put(["out", text[start : start + _FLUSH_BYTES * 2]])
