@@ -104,9 +104,9 @@ class _Check:
     def line(self, line: Line) -> None:
         if self._zeros is not None:
             self._damaged_line(self._zeros)
-        self._zeros = line if b"\0" in line.data else None
+        self._zeros = line if line.columns is None and b"\0" in line.data else None
         if self._zeros is not None:
-            return  # a crash of the machine leaves zeros, but only at the end
+            return  # a crash of the machine leaves zeros in a file of lines, but only at the end
         try:
             self._judge(line, _parsed(line.data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
