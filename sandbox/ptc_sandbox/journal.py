@@ -147,7 +147,7 @@ class Journal:
         """Raises JournalError for what is not a journal of a version that this code knows."""
         try:
             data: Any = value
-            header = JournalHeader(**data["header"])
+            header = _header_from_json(data["header"])
             if header.version != VERSION:
                 raise ReplayIncompatible("version", header.version, VERSION)
             return cls(header, tuple(_entry_from_json(entry) for entry in data["entries"]))
@@ -155,13 +155,20 @@ class Journal:
             raise JournalError(f"this is not a journal: {error}") from None
 
     def seal(self, key: bytes) -> str:
-        """The journal as a token that shows any change. It is authenticated, not secret."""
+        """The journal as a token that shows any change. It is authenticated, not secret.
+
+        Raises JournalError for an empty key, or one that is not bytes.
+        """
+        _check_key(key)
         body = strict_json.canonical(self.to_json(), max_depth=_DEPTH)
         return f"j1.{_b64(body)}.{_b64(_mac(key, body))}"
 
     @classmethod
     def unseal(cls, token: str, key: bytes) -> Journal:
-        """Raises JournalForged where the token was changed or was sealed with another key."""
+        """Raises JournalForged where the token was changed or was sealed with another key, JournalError for no key."""
+        _check_key(key)
+        if not isinstance(token, str):
+            raise JournalForged(f"this is not a sealed journal: it is a {type(token).__name__}, not a text")
         try:
             kind, body_text, mac_text = token.split(".")
             body, mac = _unb64(body_text), _unb64(mac_text)
@@ -177,6 +184,32 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(
         text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     ).hexdigest()
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, bytes) or not key:
+        raise JournalError(
+            "a journal is sealed with a key of bytes that is not empty: keep one such as secrets.token_bytes(32)"
+        )
+
+
+_HEADER_TYPES: dict[str, type] = {
+    **dict.fromkeys(("seed", "epoch_us", "version"), int),
+    **dict.fromkeys(("python", "machine", "policy", "stubs", "code", "clock"), str),
+}
+
+
+def _header_from_json(data: Any) -> JournalHeader:
+    """Raises JournalError for a field of another type; TypeError for one that is missing or unknown."""
+    header = JournalHeader(**data)
+    for name, kind in _HEADER_TYPES.items():
+        if type(getattr(header, name)) is not kind:
+            raise JournalError(
+                f"this is not a journal: its {name} is {getattr(header, name)!r:.80}, not {kind.__name__}"
+            )
+    if header.clock not in ("real", "virtual"):
+        raise JournalError(f"this is not a journal: its clock is {header.clock!r:.80}, not real or virtual")
+    return header
 
 
 def _mac(key: bytes, body: bytes) -> bytes:

@@ -154,3 +154,30 @@ def test_any_difference_diverges(done: CallMade | CallDropped) -> None:
 def test_a_line_that_moved_is_no_divergence() -> None:
     """The line is for the record; what the program does is what counts."""
     assert Replay((CallMade(1, None, "get", {}, 3),)).matches(CallMade(1, None, "get", {}, 4)) is None
+
+
+@pytest.mark.parametrize("key", [b"", "", None, "secret"])
+def test_a_seal_needs_a_key(key: Any) -> None:
+    """A seal under no key could be made by anybody."""
+    with pytest.raises(JournalError, match="key of bytes"):
+        journal().seal(key)
+    with pytest.raises(JournalError, match="key of bytes"):
+        Journal.unseal(journal().seal(KEY), key)
+
+
+@pytest.mark.parametrize("token", [None, 5, b"j1.a.b", "", "j1", "j1.\u00e9.b"])
+def test_what_is_no_token_is_a_typed_error(token: Any) -> None:
+    """Whatever a store gives back, the host meets one kind of exception."""
+    with pytest.raises(JournalForged):
+        Journal.unseal(token, KEY)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": "5"}, {"seed": True}, {"epoch_us": 1.0}, {"python": 3}, {"clock": "slow"}, {"version": "1"}],
+)
+def test_a_header_of_other_types_is_no_journal(change: dict[str, Any]) -> None:
+    """A seed that is a text would run another program than the one recorded."""
+    data: Any = journal().to_json()
+    with pytest.raises(JournalError, match="not a journal"):
+        Journal.from_json({**data, "header": {**data["header"], **change}})
