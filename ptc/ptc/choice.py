@@ -49,7 +49,9 @@ class ToolChoice:
             )
         if not isinstance(value, Mapping):
             raise ConfigurationError(f"tool_choice is a {type(value).__name__}; give a word or a dict")
-        until_called = value.get("until_called") is True
+        until_called = value.get("until_called", False)
+        if not isinstance(until_called, bool):
+            raise ConfigurationError(f"until_called is {until_called!r}: give True or False")
         wire = cast("JsonObject", {key: part for key, part in value.items() if key != "until_called"})
         return replace(_of_wire(wire) if "type" in wire else _of_words(wire), until_called=until_called)
 
@@ -292,6 +294,10 @@ def _of_words(words: JsonObject) -> ToolChoice:
         isinstance(allowed, list) and all(isinstance(name, str) for name in allowed)
     ):
         raise ConfigurationError("allowed_tools is a list of names")
+    if function is not None and allowed is not None and function not in allowed:
+        raise ConfigurationError(
+            f"required_function_name {function!r} is not among allowed_tools, so that nothing could be called"
+        )
     return ToolChoice(
         mode=cast("Mode", mode),
         function=function if isinstance(function, str) else None,

@@ -7,13 +7,17 @@ cuts anything itself, and puts back the searches that loaded tools: what the mod
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from typing import cast
 
 from ptc.conversation import Conversation
 from ptc.durable import Durable
+from ptc.errors import ConfigurationError
 from ptc.history import with_search_records
 from ptc.loading import LoadedTools
 from ptc.recording import RunRecords
 from ptc.settings import Compact
+from ptc_tools.call import JsonObject
 
 
 async def compact_history(
@@ -36,7 +40,11 @@ async def compact_history(
     if durable is not None and request in durable.past.sent:
         return  # it was asked then, and changed nothing
     made = compact(tuple(conversation.history))
-    items = with_search_records(conversation.history, await made if inspect.isawaitable(made) else made)
+    cut: object = await made if inspect.isawaitable(made) else made
+    if isinstance(cut, (str, bytes)) or not isinstance(cut, Sequence) or not cut:
+        what = "nothing" if cut is None or cut == [] or cut == () else f"a {type(cut).__name__}"
+        raise ConfigurationError(f"compact= gave {what}; it gives the items that the history goes on with")
+    items = with_search_records(conversation.history, cast("Sequence[JsonObject]", cut))
     if list(items) == conversation.history:
         return
     before = len(conversation.history)

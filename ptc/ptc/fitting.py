@@ -7,6 +7,7 @@ what to leave out or to send instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ptc.errors import InvalidInput, LocalProtocolError, ReasoningNotReplayable
 from ptc.events import PendingCall
@@ -41,6 +42,18 @@ def check_reasoning(output: Sequence[JsonObject]) -> None:
         )
 
 
+_WITH_OUTPUT: Final = frozenset(
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "shell_call_output",
+        "local_shell_call_output",
+        "computer_call_output",
+    }
+)
+"""Outputs that say nothing without one; a patch's says all by its status."""
+
+
 def check_answer(pending: PendingCall, item: JsonObject) -> None:
     """An output of the right type, for this call, with its caller. Raises LocalProtocolError."""
     call_id, wanted = pending.call.call_id, OUTPUT_OF[pending.kind]
@@ -50,6 +63,8 @@ def check_answer(pending: PendingCall, item: JsonObject) -> None:
         )
     if call_key(item) != call_key(pending.item):
         raise LocalProtocolError(f"the output names another call than {call_id!r}", call_id=call_id)
+    if wanted in _WITH_OUTPUT and item.get("output") is None:
+        raise LocalProtocolError(f"the output item of {call_id!r} has no `output`", call_id=call_id)
     absent = object()
     if wanted.endswith("_call_output") and item.get("caller", absent) != pending.item.get("caller", absent):
         raise LocalProtocolError(

@@ -62,6 +62,8 @@ def client_tool(
     `timeout` and `effects` are those of its contract.
     Raises RegistrationError.
     """
+    if not isinstance(definition, Mapping):
+        raise RegistrationError('client_tool takes the tool\'s definition first, as {"type": "shell"}')
     wire_type = definition.get("type")
     kind = ANSWERS.get(wire_type) if isinstance(wire_type, str) else None
     if kind is None:

@@ -32,6 +32,8 @@ class Limits:
     final_answer: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.final_answer, bool):
+            raise ConfigurationError(f"final_answer is {self.final_answer!r}; give True or False")
         for name in self.__slots__:
             value = getattr(self, name)
             if name == "final_answer" or (value is None and name != "max_concurrent_calls"):

@@ -19,6 +19,11 @@ from ptc_tools.errors import InvalidJson
 def output_of(response: Mapping[str, object]) -> list[JsonObject]:
     """The response's output items. Raises RemoteProtocolError when they are not a list of objects."""
     output = response.get("output")
+    if output is None and response.get("status") in (None, "completed"):
+        told = failure_of(response)[1] if response.get("error") is not None else None
+        raise RemoteProtocolError(
+            "the service's answer is no response: it has no `output`" + (f"; it says: {told}" if told else "")
+        )
     if output is None:
         return []
     if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):

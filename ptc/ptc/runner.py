@@ -151,7 +151,7 @@ class Runner:
             recorder=audit,
             policy=policy,
             approver=approver,
-            middleware=tuple(middleware),
+            middleware=_layers(middleware),
             on_tool_error=on_tool_error,
             limits=_limits(limits, max_requests, max_concurrent_calls),
             retry=retry or RetryPolicy(),
@@ -354,6 +354,14 @@ def _limits(limits: Limits | None, max_requests: int | None, max_concurrent_call
 def _endpoint(client: object, search: Search | None) -> Endpoint:
     check_client(client, search)
     return endpoint_of(client)
+
+
+def _layers(middleware: object) -> tuple[Middleware, ...]:
+    if isinstance(middleware, Iterable) and not callable(middleware):
+        layers = tuple(middleware)
+        if all(map(callable, layers)):
+            return layers
+    raise ConfigurationError("middleware= is a list of middleware: async functions of (invocation, next)")
 
 
 def _check_tools(settings: Settings, given: GivenTools) -> None:

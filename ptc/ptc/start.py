@@ -157,6 +157,8 @@ class GivenTools:
         entries: list[Entry] = []
         functions: dict[object, Entry] = {}
         programs_tool = False
+        if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
+            raise ConfigurationError(f"tools= is a list of tools, not a {type(tools).__name__}")
         for given in tools:
             if isinstance(given, (Use, Toolset, Registry, RegistryToolset)):
                 uses.append(given if isinstance(given, Use) else use(given))

@@ -6,6 +6,7 @@ validated here. An answer that does not fit is an error, never a half-read value
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,9 @@ class OutputFormat:
             schema = check_schema(dict(output_type), "output_type")
             name = _name(str(schema.get("title") or "output"))
             return cls(name, schema, validator=SchemaValidator(schema, "output_type"))
+        if isinstance(output_type, str) or inspect.isroutine(output_type):
+            what = "a text" if isinstance(output_type, str) else "a function"
+            raise ConfigurationError(f"output_type is {what}; give a type, or a JSON schema as a dict")
         return _of_type(output_type)
 
     @property
@@ -86,7 +90,7 @@ class OutputFormat:
 
         assert self.adapter is not None
         try:
-            return self.adapter.validate_json(strict_json.dumps(value))
+            return self.adapter.validate_json(strict_json.dumps(value), strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the answer"

@@ -55,6 +55,10 @@ class Fault:
             raise InvalidFault(f"unknown fault {self.kind!r}; one of {', '.join(KINDS)}")
         if self.request < 1 or self.times < 1:
             raise InvalidFault("a fault's `request` and `times` count from 1")
+        if self.kind == "status" and not 400 <= self.status <= 599:
+            raise InvalidFault(f"a fault's `status` is an HTTP error, 400 to 599, not {self.status}")
+        if self.seconds < 0 or self.after < 0 or (self.retry_after is not None and self.retry_after < 0):
+            raise InvalidFault("a fault's `seconds`, `retry_after` and `after` are not negative")
 
     def strikes(self, request: int) -> bool:
         return self.request <= request < self.request + self.times

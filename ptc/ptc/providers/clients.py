@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,6 +45,8 @@ def azure_client(
             "no Azure endpoint: set AZURE_OPENAI_ENDPOINT to your resource's address "
             "(https://NAME.openai.azure.com), or give azure_client(endpoint=…)"
         )
+    if api_key is not None and not api_key:
+        raise CredentialsMissing("azure_client(api_key=…) is empty; leave it out to sign in with Entra ID")
     if api_key is not None and token_provider is not None:
         raise CredentialsMissing("give azure_client() either api_key or token_provider, not both")
     from openai import AsyncOpenAI
@@ -76,10 +79,9 @@ def _v1(address: str) -> str:
         )
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise CredentialsMissing("the Azure endpoint must be https: a token would travel in the clear")
-    base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-    for ending in ("/openai/v1", "/openai"):
-        base = base.removesuffix(ending)
-    return base + "/openai/v1/"
+    # A portal's "Target URI" names a deployment or an operation after /openai: the client says those itself.
+    prefix = re.sub(r"/openai(/.*)?$", "", parts.path.rstrip("/"))
+    return f"{parts.scheme}://{parts.netloc}{prefix}/openai/v1/"
 
 
 def _entra_provider() -> TokenProvider:
