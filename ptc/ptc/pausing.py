@@ -217,7 +217,9 @@ def _check_words(call_id: str, decision: Decision) -> None:
     words = {"by": decision.by, "reason": decision.reason if isinstance(decision, Deny) else ""}
     for name, word in words.items():
         if not isinstance(word, str) and not (word is None and name == "by"):
-            raise InvalidInput(f"{name}= of the decision about {call_id} is a {type(word).__name__}, not a text")
+            raise InvalidInput(
+                f"{name}= of the decision about {call_id} is a {type(word).__name__}, not a text"
+            )
 
 
 def restore(conversation: Conversation, state: RunState) -> None:
