@@ -7,12 +7,13 @@ program ended, on evidence. It neither looks tools up nor runs them.
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
 
 from ptc_sandbox import ending
+from ptc_sandbox.delivery import Delivery
 from ptc_sandbox.errors import ConfinementUnavailable, ProtocolViolation
 from ptc_sandbox.events import (
     Blocked,
@@ -83,9 +84,6 @@ class Execution:
         self._granted = program.stubs
         self._replay = Replay(recorded)
         self._entries: list[Entry] = [] if entries is None else entries
-        self._events: deque[ProgramEvent] = deque()
-        self._event_waiter: asyncio.Future[None] | None = None
-        self._give = sink
         self._on_end = on_end
         self._printed = Printed(limits.output_bytes)
         self._waiting: dict[int, CallRequested] = {}
@@ -95,8 +93,9 @@ class Execution:
         self._clock_us = 0
         self._origin_ns = self._started_ns = time.monotonic_ns()
         self._ticks = self._refusals = 0
-        self._ended = False
+        self._ended = self.never_began = False
         self.ended: asyncio.Future[ProgramResult] = self._loop.create_future()
+        self._events = Delivery(None if sink is None else partial(sink, self), self.ended)
         self._deadline: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
@@ -131,13 +130,7 @@ class Execution:
 
         Raises ReplayDiverged or ConfinementUnavailable where the program could not be run as asked.
         """
-        while not self._events:
-            if self.ended.done():
-                return Ended(self.ended.result())
-            self._event_waiter = self._loop.create_future()
-            waiting: list[asyncio.Future[Any]] = [self._event_waiter, self.ended]
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        return self._events.popleft()
+        return await self._events.next()
 
     def answer(self, number: int, outcome: Outcome) -> None:
         """Answer a call. An answer to a call that was cancelled meanwhile is dropped; to any other, a mistake."""
@@ -158,7 +151,7 @@ class Execution:
             self._finish()
             if not self.ended.done():
                 self.ended.set_exception(error)
-            self._wake()
+            self._events.wake()
 
     async def aclose(self) -> None:
         """Kill the program if it still runs and wait until its process is gone."""
@@ -198,7 +191,7 @@ class Execution:
             case RefusedFrame(name, line):
                 self._refusals += 1
                 if self._refusals <= _REFUSALS:
-                    self._sink(ChangeRefused(name, line))
+                    self._events.put(ChangeRefused(name, line))
             case Ready():
                 self._link.write(self._wire.start(self._program.start_frame(self._limits)))
                 if self._replay.active:
@@ -213,7 +206,7 @@ class Execution:
         stub = self._granted.get(frame.name)
         if stub is None:
             # Decided here, once, for live and for replayed calls: what was not granted never becomes a call.
-            self._sink(CallForged(frame.number, frame.name, frame.arguments, frame.line))
+            self._events.put(CallForged(frame.number, frame.name, frame.arguments, frame.line))
             message = f"the program called {frame.name!r}, which was not granted to it"
             error = ProgramError("Denied", message, code="unknown_tool", wall="host")
             self._stop("denied", error, "a call of no granted tool")
@@ -225,7 +218,7 @@ class Execution:
         if self._replay.active:
             self._replay_step(made)
         else:
-            self._sink(call)
+            self._events.put(call)
         if frame.blocked is not None and not self._ended:
             self._on_blocked(frame.blocked)
 
@@ -239,7 +232,7 @@ class Execution:
         if self._replay.active:
             self._replay_step(dropped)
         else:
-            self._sink(CallCancelled(number))
+            self._events.put(CallCancelled(number))
 
     def _on_blocked(self, frame: BlockedFrame) -> None:
         if self._wire.is_stale(frame):
@@ -255,7 +248,7 @@ class Execution:
             self._schedule_tick(frame.timer_us)
         if self._waiting:
             timer = None if frame.timer_us is None else max(0, frame.timer_us - self._now_us()) / 1e6
-            self._sink(Blocked(tuple(self._waiting), timer))
+            self._events.put(Blocked(tuple(self._waiting), timer))
 
     def _schedule_tick(self, timer_us: int) -> None:
         """A real clock ticks when the timer is due; a virtual one at once, but only when no call is pending."""
@@ -316,7 +309,7 @@ class Execution:
         if not self._replay.active:
             self._origin_ns = time.monotonic_ns() - self._clock_us * 1000
             for call in tuple(self._waiting.values()):
-                self._sink(call)
+                self._events.put(call)
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -353,7 +346,11 @@ class Execution:
         except ProtocolViolation as violation:
             self.kill("killed:protocol", violation.message)
             return
-        status, error, evidence = ending.of_exit(exited.result(), self._limits)
+        exit = exited.result()
+        status, error, evidence = ending.of_exit(exit, self._limits)
+        # Killed by somebody else: no program can do that to itself, and no limit did.
+        killed = status == "crashed" and exit.signal == signal.SIGKILL
+        self.never_began = killed and self._wire.silent and not self._entries
         self._stop(status, error, evidence)
 
     def _stop(
@@ -379,8 +376,8 @@ class Execution:
         )
         if not self.ended.done():  # whoever waited may have been cancelled, and the future with it
             self.ended.set_result(result)
-        self._sink(Ended(result))
-        self._wake()
+        self._events.put(Ended(result))
+        self._events.wake()
         self._finish()
 
     def _finish(self) -> None:
@@ -394,16 +391,3 @@ class Execution:
         self._child.close()
         if self._on_end:
             self._on_end()
-
-    def _sink(self, event: ProgramEvent) -> None:
-        if self._give is not None:
-            self._give(self, event)
-            return
-        if isinstance(event, Blocked) and self._events and isinstance(self._events[-1], Blocked):
-            self._events.pop()  # the newer one says it all
-        self._events.append(event)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._event_waiter and not self._event_waiter.done():
-            self._event_waiter.set_result(None)

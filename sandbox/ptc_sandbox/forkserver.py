@@ -182,6 +182,8 @@ class ForkServer:
             self._control.send(b"fork")
         except OSError as error:
             self._waiting.pop()
+            if not isinstance(error, BlockingIOError):
+                self._on_gone()  # known here before the socket was read: the next one asked is another server
             raise SandboxBroken(f"the fork server does not take requests: {error}") from None
         try:
             return await future

@@ -119,9 +119,13 @@ class Sandbox:
             await recording.started(code, program.header, self.limits, self.confinement.name, stubs.listed)
             result = ending.of_source(program.code, program.header, self.limits)
             if result is None:
-                result = await serving.until_end(
-                    await self._execute(program, journal, serving.on_event, entries)
-                )
+                execution = await self._execute(program, journal, serving.on_event, entries)
+                result = await serving.until_end(execution)
+                if (
+                    execution.never_began and not self._closed
+                ):  # its child was killed first: another one, once
+                    execution = await self._execute(program, journal, serving.on_event, entries)
+                    result = await serving.until_end(execution)
             await recording.finished(result)
             return result
         finally:

@@ -216,6 +216,11 @@ class Wire:
         del buffer[:start]
         return events
 
+    @property
+    def silent(self) -> bool:
+        """Whether the child has said nothing but that it is ready."""
+        return self._frames <= 1 and not self._buffer
+
     def closed(self) -> None:
         """The child closed its end. Raises ProtocolViolation where it did so inside a frame."""
         if self._buffer:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ptc_sandbox import Limits, Sandbox, SandboxClosed
+from ptc_sandbox.execution import Execution
 from ptc_tools.call import Call, Program
 from ptc_tools.context import RunContext
 from ptc_tools.errors import HostControlFlow, RegistrationError
@@ -468,14 +469,49 @@ async def test_many_programs_at_once_each_get_their_own_answers() -> None:
 
 
 async def test_a_fork_server_that_dies_is_replaced() -> None:
-    """Programs that ran end as crashed or killed; the next ones run."""
+    """The next programs run, also one that was given a child which was as good as dead."""
     async with Sandbox(ahead=1) as box:
         await box.run("1")
         before = descendants()
         server = min(before)
         os.kill(server, signal.SIGKILL)
         results = [await box.run("1 + 1") for _ in range(2)]
-    assert results[-1].value == 2
+    assert [(result.status, result.value) for result in results] == [("completed", 2)] * 2
+
+
+@pytest.mark.parametrize(("kills", "status", "begun"), [(1, "completed", 2), (2, "crashed", 2)])
+async def test_a_program_whose_child_is_killed_before_it_did_anything_gets_another(
+    monkeypatch: pytest.MonkeyPatch, kills: int, status: str, begun: int
+) -> None:
+    """Nothing of it was seen or asked for, so it is safe to begin again; but only once."""
+    executions: list[Execution] = []
+    begin = Execution.begin
+
+    def begin_and_kill(execution: Execution) -> None:
+        if len(executions) < kills:
+            execution._child.kill()
+        executions.append(execution)
+        begin(execution)
+
+    monkeypatch.setattr(Execution, "begin", begin_and_kill)
+    async with Sandbox(ahead=1, limits=QUICK) as box:
+        result = await box.run("sum(range(10))")
+    assert (result.status, len(executions)) == (status, begun)
+
+
+async def test_a_program_that_did_something_is_never_begun_again() -> None:
+    """A call that was made must not be made twice."""
+    seen: list[int] = []
+
+    async def strike(i: int) -> int:
+        seen.append(i)
+        (execution,) = box._running
+        execution._child.kill()
+        return i
+
+    async with Sandbox(ahead=1, limits=QUICK) as box:
+        result = await box.run("await strike(i=1)\nwhile True: pass", tools=[strike])
+    assert (result.status, seen) == ("crashed", [1])
 
 
 async def test_a_closed_sandbox_says_so() -> None:
