@@ -18,6 +18,7 @@ from ptc.structured import OutputFormat
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import ToolContext
 from ptc_tools.contract import Contract
+from ptc_tools.errors import ToolError
 from ptc_tools.frozen import thaw_object
 from ptc_tools.publication import Publication
 from ptc_tools.registry_protocol import Executor
@@ -78,7 +79,7 @@ async def _inner_run(
     form = None if output_type is None else OutputFormat.of(output_type)
     outer = _depth.get()
     if outer >= MAX_DEPTH:
-        raise RuntimeError(f"{name} was not asked: its run would stand inside more than {MAX_DEPTH} others")
+        raise ToolError(f"{name} was not asked: its run would stand inside more than {MAX_DEPTH} others")
     before = _depth.set(outer + 1)
     try:
         result = await runner.run(
@@ -96,10 +97,10 @@ async def _inner_run(
     finally:
         _depth.reset(before)
     if result.refusal is not None:
-        raise RuntimeError(f"{name} refused: {result.refusal}")
+        raise ToolError(f"{name} refused: {result.refusal}")
     if result.status == "paused":
         waiting = ", ".join(request.name for request in result.approvals)
-        raise RuntimeError(f"{name} cannot go on: a run inside another cannot wait for approvals ({waiting})")
+        raise ToolError(f"{name} cannot go on: a run inside another cannot wait for approvals ({waiting})")
     return result.output_text if form is None else form.plain(result.output)
 
 
@@ -140,7 +141,7 @@ def agent_reference(
     )
 
     def runs_elsewhere(**arguments: Any) -> NoReturn:
-        raise RuntimeError(f"{name} is a reference: it runs where a registry's consumer calls it")
+        raise ToolError(f"{name} is a reference: it runs where a registry's consumer calls it")
 
     runs_elsewhere.__annotations__ = {}
     return Tool(contract, runs_elsewhere)
