@@ -141,7 +141,7 @@ def agent_reference(
     )
 
     def runs_elsewhere(**arguments: Any) -> NoReturn:
-        raise ToolError(f"{name} is a reference: it runs where a registry's consumer calls it")
+        raise RuntimeError(f"{name} is a reference: it runs where a registry's consumer calls it")
 
     runs_elsewhere.__annotations__ = {}
     return Tool(contract, runs_elsewhere)

@@ -18,6 +18,7 @@ from ptc.errors import ConfigurationError, ToolSearchUnsupported
 from ptc.finding import Finder, SearchIndex
 from ptc.handlers import ClientTool, client_tool
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import ToolError
 from ptc_tools.names import program_name
 from ptc_tools.tool import AnyTool, Tool, define_tool
 
@@ -151,7 +152,7 @@ def query_tool(deferral: Deferral) -> ClientTool:
         arguments = request.get("arguments")
         query = arguments.get("query") if isinstance(arguments, dict) else None
         if not isinstance(query, str):
-            raise ValueError("a search has a `query`, which is a text")
+            raise ToolError("a search has a `query`, which is a text")
         return deferral.definitions.loaded(_found(deferral, query))
 
     return client_tool(definition, search, timeout=_PATIENCE, effects="read")
