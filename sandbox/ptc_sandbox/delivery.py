@@ -25,6 +25,10 @@ class Delivery:
         self._events: deque[ProgramEvent] = deque()
         self._waiter: asyncio.Future[None] | None = None
 
+    def __len__(self) -> int:
+        """Events that wait to be pulled."""
+        return len(self._events)
+
     def put(self, event: ProgramEvent) -> None:
         """Hand one event on."""
         if self._sink is not None:
