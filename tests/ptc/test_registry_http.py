@@ -202,6 +202,47 @@ async def test_a_call_that_waited_for_a_replaced_provider_is_still_served_by_it(
             await here.publisher.claim("records", token, claim + "2", 0.0)
 
 
+async def test_a_further_attempt_has_the_result_of_the_call_after_a_replacement(tmp_path: Path) -> None:
+    """A consumer that was killed during a call asks anew when it is back: it is told how that call ended."""
+    records = Records()
+    async with site(tmp_path) as here, Provider(here.publisher, records.export()) as first:
+        records.go.clear()
+        running = asyncio.create_task(here.client().call_resolved(of(first.token)))
+        await records.began.wait()
+        async with Provider(here.publisher, records.export()) as second:
+            waiting = asyncio.create_task(here.client().call_resolved(of(first.token, attempt=2)))
+            records.go.set()
+            result = await running
+            assert await waiting == result
+            for token in (first.token, second.token):
+                assert await here.client().call_resolved(of(token, attempt=3)) == result
+            with pytest.raises(ptc.CallIdentityConflict):
+                await here.client().call_resolved(of(second.token))
+            with pytest.raises(ptc.CallIdentityConflict):
+                await here.client().call_resolved(of(second.token, attempt=4, arguments={"key": "2"}))
+    assert records.ran == 1
+
+
+async def test_a_call_that_its_provider_took_to_its_grave_runs_again_for_a_further_attempt(
+    tmp_path: Path,
+) -> None:
+    """Once its time is over; until then it may still end, and who asks waits for that."""
+    now = [1_000.0]
+    async with site(tmp_path, clock=lambda: now[0]) as here:
+        token = await here.publisher.publish(Records().export())
+        assert await here.store.submit("assistant", of(token)) is None
+        assert await here.publisher.claim("records", token, "a secret of sixteen", 0.0) is not None
+        assert await here.store.submit("assistant", of(token, attempt=2)) is None
+        assert await here.publisher.claim("records", token, "another of sixteen", 0.0) is None
+        now[0] += 30.0
+        assert await here.store.submit("assistant", of(token)) is None
+        assert await here.publisher.claim("records", token, "another of sixteen", 0.0) is None
+        assert await here.store.submit("assistant", of(token, attempt=2)) is None
+        taken = await here.publisher.claim("records", token, "another of sixteen", 0.0)
+        assert taken is not None
+        assert ResolvedCall.from_json(taken["call"]).attempt == 2
+
+
 async def test_the_same_call_id_with_another_token_is_refused(tmp_path: Path) -> None:
     """The id stands for one call."""
     records = Records()

@@ -16,6 +16,8 @@ from ptc_tools.registry_protocol import CallResult, ResolvedCall
 @ptc.tool(effects="read")
 def lookup(key: str) -> str:
     """Look one record up."""
+    if key == "fails":
+        raise ptc.ToolError("the record cannot be read")
     return f"record {key}"
 
 
@@ -33,7 +35,10 @@ STEPS = st.one_of(
     st.tuples(st.just("publish"), st.sampled_from([0, 1]), st.sampled_from([None, "a", "b"]), st.booleans()),
     st.tuples(st.just("remove"), st.integers(0, 5), st.none(), st.none()),
     st.tuples(
-        st.just("call"), st.integers(0, 5), st.sampled_from(["c1", "c2", "c3"]), st.sampled_from(["1", "2"])
+        st.just("call"),
+        st.integers(0, 5),
+        st.sampled_from(["c1", "c2", "c3"]),
+        st.tuples(st.sampled_from(["1", "2", "fails"]), st.integers(1, 3)),
     ),
 )
 
@@ -88,8 +93,11 @@ class File:
         taken = await self.store.claim("records", call.token, claim, 0.0, owner="team")
         assert taken is not None
         assert taken.call == call
-        value = f"record {taken.call.arguments['key']}"
-        await self.store.finish(taken.key, claim, CallResult("success", value))
+        key = taken.call.arguments["key"]
+        ended = CallResult("success", f"record {key}")
+        if key == "fails":
+            ended = CallResult("failure", code="tool_error", message="the record cannot be read")
+        await self.store.finish(taken.key, claim, ended)
         again = await self.store.wait("assistant", call.key, 0.0)
         assert again is not None
         return again
@@ -116,8 +124,11 @@ async def outcome(registry: Memory | File, step: tuple[str, object, object, obje
         if kind == "remove":
             await registry.remove(token)
             return "removed"
-        arguments = {"key": third}
-        result = await registry.call(ResolvedCall("run", str(second), "records", "lookup", arguments, token))  # type: ignore[arg-type]
+        assert isinstance(third, tuple)
+        call = ResolvedCall(
+            "run", str(second), "records", "lookup", {"key": third[0]}, token, attempt=third[1]
+        )
+        result = await registry.call(call)
         return f"{result.status} {result.value}"
     except ptc.PtcError as error:
         return error.code

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import ptc
-from ptc_tools.admission import TABLE, CallState, decide, registration_token
+from ptc_tools.admission import TABLE, CallState, KnownCall, decide, registration_token
 from ptc_tools.call import JsonObject
 from ptc_tools.contract import Contract
-from ptc_tools.registry_protocol import ResolvedCall
+from ptc_tools.middleware import Invocation
+from ptc_tools.registry_protocol import CallResult, ResolvedCall
 from tests.tools.catalog_support import RUN, Client, Yes, call_of, lookup, published, records, search, table
 from tests.tools.tool_support import MemoryRecorder
 
@@ -62,19 +63,26 @@ def test_the_table_has_an_answer_to_everything() -> None:
     state=st.sampled_from([None, *get_args(CallState)]),
     current=st.sampled_from(["reg_a", "reg_b", None]),
     same=st.booleans(),
+    token=st.sampled_from(["reg_a", "reg_b"]),
+    attempt=st.integers(1, 3),
+    left=st.booleans(),
 )
 def test_nothing_is_ever_published_for_another_registration(
-    state: CallState | None, current: str | None, same: bool
+    state: CallState | None, current: str | None, same: bool, token: str, attempt: int, left: bool
 ) -> None:
     """The rule behind all of the table's rows."""
-    call = of("reg_a")
-    digest = None if state is None else call.digest if same else of("reg_b").digest
+    call = of("reg_a", attempt=attempt)
+    digest = call.digest if same else of("reg_a", tool="another").digest
+    known = None if state is None else KnownCall(state, digest, token, 2, left)
     try:
-        action = decide(state, digest, call, current)
+        action = decide(known, call, current)
     except ptc.CallRefused:
         return
-    assert action != "publish" or (current == call.token and state in (None, "overloaded"))
-    assert action != "attach" or (same and state in ("published", "finished"))
+    further = attempt > 2
+    again = further and left and state in ("published", "finished")
+    assert known is None or (same and (further or token == call.token))
+    assert action != "publish" or (current == call.token and (state in (None, "overloaded") or again))
+    assert action != "attach" or state in ("published", "finished")
 
 
 def test_equal_schemas_do_not_make_equal_tokens() -> None:
@@ -310,13 +318,120 @@ async def test_the_same_call_id_with_another_token_is_refused() -> None:
     assert counted.ran == 1
 
 
-async def test_another_run_or_attempt_may_have_the_same_call_id() -> None:
-    """Ids of calls are unique in a run; an attempt that a middleware makes again is a call of its own."""
+async def test_another_run_may_have_the_same_call_id() -> None:
+    """Ids of calls are unique in a run."""
     counted, registry = Counted(), ptc.LocalRegistry()
     token = counted.publish(registry)
-    for call in (of(token), of(token, run_id="run_2"), of(token, attempt=2)):
+    for call in (of(token), of(token, run_id="run_2")):
         await registry.call_resolved(call)
-    assert counted.ran == 3
+    assert counted.ran == 2
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_further_attempt_has_the_result_of_the_call(replaced: bool) -> None:
+    """Who lost the answer with its process, and asks anew, never makes a second call of it."""
+    counted, registry = Counted(), ptc.LocalRegistry()
+    token = counted.publish(registry)
+    first = await registry.call_resolved(of(token))
+    new = counted.publish(registry) if replaced else token
+    for again in (of(token, attempt=2), of(new, attempt=3)):
+        assert await registry.call_resolved(again) == first
+    assert counted.ran == 1
+
+
+async def test_a_further_attempt_waits_for_a_call_that_runs_and_does_not_end_it_by_leaving() -> None:
+    """It is the same call; who merely waits for it beside another may go."""
+    counted, registry = Counted(), ptc.LocalRegistry()
+    counted.go.clear()
+    token = counted.publish(registry)
+    running = asyncio.create_task(registry.call_resolved(of(token)))
+    await counted.began.wait()
+    counted.publish(registry)
+    leaving, waiting = (
+        asyncio.create_task(registry.call_resolved(of(token, attempt=number))) for number in (2, 3)
+    )
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    counted.go.set()
+    assert await waiting == await running
+    assert counted.ran == 1
+
+
+async def test_what_ended_without_a_result_runs_again_for_a_further_attempt_alone() -> None:
+    """A retry asks for another try; a repeated request for what is known. The tool sees which attempt it is."""
+    seen: list[tuple[int, str]] = []
+
+    async def lookup(key: str, context: ptc.ToolContext) -> str:
+        """Look one record up."""
+        seen.append((context.attempt, context.idempotency_key))
+        if context.attempt < 3:
+            raise ptc.ToolError("not yet")
+        return "at last"
+
+    registry = ptc.LocalRegistry()
+    token = registry.publish(ptc.Toolset("records", [ptc.tool(lookup, effects="read")]).export(version="1"))
+    results = [await registry.call_resolved(of(token, attempt=number)) for number in (1, 1, 2, 3, 4)]
+    assert [result.status for result in results] == ["failure", "failure", "failure", "success", "success"]
+    assert [attempt for attempt, _ in seen] == [1, 2, 3]
+    assert len({key for _, key in seen}) == 1
+
+
+class Refusing:
+    """A registry that knows of no call any more, or whose provider refuses: it refuses the attempt that it is asked for."""
+
+    def __init__(self, answer: ptc.CallRefused | CallResult, registry: ptc.LocalRegistry) -> None:
+        self.answer = answer
+        self.list_toolsets = registry.list_toolsets
+        self.resolve_toolset = registry.resolve_toolset
+
+    async def call_resolved(self, call: ResolvedCall) -> CallResult:
+        if isinstance(self.answer, CallResult):
+            return self.answer
+        raise self.answer
+
+
+class Attempt(ptc.Invoker):
+    """The one path of a run that goes on elsewhere: this is the call's so many-th attempt."""
+
+    number = 2
+
+    async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> ptc.Outcome:
+        return await super().execute(invocation, keywords, self.number)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("effects", ["read", "write"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ptc.CallNotAdmitted("it was replaced; the call did not run"),
+        ptc.AdmissionConflict("it was replaced; the call did not run"),
+        CallResult("denied", code="call_refused", message="it did not run"),
+    ],
+)
+async def test_a_refused_further_attempt_of_a_mutation_is_uncertain(
+    answer: ptc.CallRefused | CallResult, effects: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt may have changed something: the model must not be told that nothing ran."""
+    monkeypatch.setattr(Attempt, "number", number)
+
+    async def lookup(key: str) -> str:
+        """Look one record up, or change it."""
+        return key
+
+    keep: Any = {"effects": effects}
+    if effects == "write":
+        keep |= {"commitment": "changes a record", "idempotency": ptc.Idempotency("service")}
+    registry = ptc.LocalRegistry()
+    registry.publish(ptc.Toolset("records", [ptc.tool(lookup, **keep)]).export(version="1"))
+    client = Refusing(answer, registry)
+    step = await ptc.Sources([COMPANY], registries=table(company=client)).read()
+    call = call_of("lookup", {"key": "1"}, namespace="records")
+    outcome = await Attempt(step.catalog).invoke(call, ptc.RunContext("run_1"))
+    doubtful = effects == "write" and number == 2
+    assert isinstance(outcome, ptc.Uncertain if doubtful else ptc.Denied)
+    assert ("did not run" in outcome.message) <= (not doubtful or "may have taken effect" in outcome.message)
 
 
 async def busy(counted: Counted) -> tuple[ptc.LocalRegistry, str, asyncio.Task[ptc.CallResult]]:

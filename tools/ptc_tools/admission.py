@@ -11,6 +11,10 @@ records, so they stand here: values in, values out.
     finished                     attach: it keeps its result
     overloaded (not started)     publish again, same token      admission_conflict
     another call of that id      call_identity_conflict: another token, tool or arguments
+
+A further attempt is the same call. It has what the row says; only where the call ended without a result, or
+its provider is gone, does it run again, for the registration that is current. It alone may come with another
+token: a consumer whose process ended may have looked anew.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import AdmissionConflict, CallIdentityConflict, CallNotAdmitted
-from ptc_tools.registry_protocol import ResolvedCall
+from ptc_tools.registry_protocol import CallResult, ResolvedCall
 from ptc_tools.strict_json import canonical
 from ptc_tools.tool import AnyTool
 
@@ -44,20 +48,42 @@ TABLE: Final[Mapping[tuple[CallState | None, bool], Action]] = {
 }
 
 
-def decide(state: CallState | None, digest: str | None, call: ResolvedCall, current: str | None) -> Action:
+@dataclass(frozen=True, slots=True)
+class KnownCall:
+    """What a registry has of a call: as it came last, and whether a further attempt would find it without a result.
+
+    `open`: see `left_open`; or it has no result, and its time is over.
+    """
+
+    state: CallState
+    digest: str
+    token: str
+    attempt: int = 1
+    open: bool = False
+
+
+def left_open(result: CallResult | None) -> bool:
+    """Whether a call that ended so has no result that a further attempt could have instead of running again."""
+    return result is None or result.status in ("denied", "failure", "uncertain")
+
+
+def decide(known: KnownCall | None, call: ResolvedCall, current: str | None) -> Action:
     """What a registry does with a call: `publish` it, `attach` to what is known, or `reject` it (and keep that).
 
-    `state` and `digest` are what the registry has under the call's key; `current` is the token of the
-    toolset as it is registered now. To be asked and carried out as one step. Raises CallNotAdmitted,
-    AdmissionConflict, CallIdentityConflict.
+    `known` is what the registry has under the call's key; `current` is the token of the toolset as it is
+    registered now. To be asked and carried out as one step. Raises CallNotAdmitted, AdmissionConflict,
+    CallIdentityConflict.
     """
-    if state is not None and digest != call.digest:
+    further = known is not None and call.attempt > known.attempt
+    if known is not None and (known.digest != call.digest or (known.token != call.token and not further)):
         raise CallIdentityConflict(
             f"the call id {call.call_id!r} stands for another call of this run: another registration, tool or"
             " arguments; a new call takes a new id",
             call_id=call.call_id,
         )
-    action = TABLE[state, current == call.token]
+    action = TABLE[None if known is None else known.state, current == call.token]
+    if action == "attach" and further and known is not None and known.open and current == call.token:
+        return "publish"
     if action == "refuse":
         raise not_admitted(call)
     if action == "conflict":

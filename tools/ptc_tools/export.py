@@ -7,6 +7,7 @@ reads one compiles it, refuses what is incomplete, and infers nothing. Served ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn, cast
 
@@ -18,6 +19,7 @@ from ptc_tools.declaration import compile_declaration
 from ptc_tools.errors import InvalidDeferral, InvalidPublication
 from ptc_tools.frozen import freeze_object
 from ptc_tools.invoke import Invoker
+from ptc_tools.middleware import Invocation
 from ptc_tools.outcome import Cancelled, Denied, Empty, Failure, Outcome, Partial, Uncertain
 from ptc_tools.policy import GRANT_REGISTERED, Approver, Policy
 from ptc_tools.publication import Publication, ServerData, fields_of
@@ -145,6 +147,21 @@ class Approved:
         return None
 
 
+_earlier: ContextVar[int] = ContextVar("earlier attempts of the call that is served", default=0)
+
+
+class _ProvidersInvoker(Invoker):
+    """The one path at a provider. Tools see the consumer's attempt: here each call is the first."""
+
+    async def execute(self, invocation: Invocation, keywords: dict[str, object], attempt: int) -> Outcome:
+        earlier = _earlier.get()
+        entered = _earlier.set(0)  # not for calls that the tool makes itself
+        try:
+            return await super().execute(invocation, keywords, attempt + earlier)
+        finally:
+            _earlier.reset(entered)
+
+
 class Provided:
     """An export with what runs its calls: `policy`, `recorder` and `approver` are the provider's own.
 
@@ -164,7 +181,7 @@ class Provided:
         self._publications = {
             entry.contract.name: entry.contract.publication or Publication() for entry in export.toolset
         }
-        self._invoker = Invoker(
+        self._invoker = _ProvidersInvoker(
             Catalog(export.toolset),
             policy=policy,
             recorder=recorder,
@@ -183,9 +200,13 @@ class Provided:
         if call.caller == "programmatic":
             caller = Program(f"{call.run_id}/{call.call_id}")
             run.programs.open(caller.caller_id)
-        outcome = await self._invoker.invoke(
-            Call(call.call_id, call.tool, call.arguments, caller, call.toolset), run
-        )
+        entered = _earlier.set(call.attempt - 1)
+        try:
+            outcome = await self._invoker.invoke(
+                Call(call.call_id, call.tool, call.arguments, caller, call.toolset), run
+            )
+        finally:
+            _earlier.reset(entered)
         return result_of(outcome, given)
 
 

@@ -53,7 +53,8 @@ class ResolvedCall:
     """One call of a registry's tool, bound to the registration that the model chose it from.
 
     `tool` is the local name; `caller` the kind of caller; `labels` those of the run that the tool requires,
-    no others. `timeout` (seconds) is how long the consumer waits. A retry of the same attempt is the same call.
+    no others. `timeout` (seconds) is how long the consumer waits. All attempts are the same call: `attempt`
+    tells a registry that the consumer would have it run again, should it have come to nothing.
     """
 
     run_id: str
@@ -69,18 +70,17 @@ class ResolvedCall:
 
     @property
     def key(self) -> str:
-        """What a registry knows the call by: the run's and the call's id, and the attempt."""
-        identity: list[JsonValue] = [self.run_id, self.call_id, self.attempt]
+        """What a registry knows the call by: the run's and the call's id. Further attempts are the same call."""
+        identity: list[JsonValue] = [self.run_id, self.call_id]
         return hashlib.sha256(canonical(identity)).hexdigest()
 
     @property
     def digest(self) -> str:
-        """Of all that may not change under one key, the token among it."""
+        """Of all that may not change under one key, but the token: that is compared by itself."""
         identity: list[JsonValue] = [
             self.toolset,
             self.tool,
             self.arguments,
-            self.token,
             self.caller,
             dict(self.labels),
         ]

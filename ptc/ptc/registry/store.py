@@ -17,41 +17,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
-from ptc.registry.errors import RegistryError, RegistryForbidden, RegistryStoreUnreadable
+from ptc.registry.database import open_database
+from ptc.registry.errors import RegistryError, RegistryForbidden
 from ptc.registry.waiting import Waiting
-from ptc_tools.admission import CallState, check_replacement, decide, not_admitted, registration_token
+from ptc_tools.admission import (
+    CallState,
+    KnownCall,
+    check_replacement,
+    decide,
+    left_open,
+    not_admitted,
+    registration_token,
+)
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import AdmissionConflict, RegistryOverloaded, SourceMissing
 from ptc_tools.registry_protocol import CallResult, ResolvedCall, ResolvedToolset, ToolsetInfo
 from ptc_tools.strict_json import dumps
 
-APPLICATION_ID: Final = 0x50544347
-VERSION: Final = 1
 DEFAULT_WAIT: Final = 60.0
 LONGEST_WAIT: Final = 24 * 3600.0
 FORGET_EACH: Final = 500
 """Calls after which those are forgotten that ended long ago."""
 KEEP_CALLS: Final = 7 * 24 * 3600.0
-_SCHEMA: Final = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE registry (version INTEGER NOT NULL) STRICT;
-INSERT INTO registry VALUES ({VERSION});
-CREATE TABLE toolsets (
-    name TEXT PRIMARY KEY, token TEXT NOT NULL, version TEXT NOT NULL, description TEXT, owner TEXT NOT NULL,
-    tools TEXT NOT NULL, at REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE replaced (token TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, at REAL NOT NULL)
-    STRICT, WITHOUT ROWID;
-CREATE TABLE calls (
-    n INTEGER PRIMARY KEY, consumer TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL,
-    token TEXT NOT NULL, call TEXT NOT NULL, claim TEXT, result TEXT, at REAL NOT NULL, until REAL NOT NULL,
-    UNIQUE (consumer, key)
-) STRICT;
-CREATE INDEX waiting ON calls (token, n) WHERE state = 'published' AND claim IS NULL;
-CREATE INDEX old ON calls (at);
-PRAGMA application_id={APPLICATION_ID};
-COMMIT;
-"""  # noqa: S608 - two numbers of ours
 _TOO_LATE: Final = dumps(
     CallResult(
         "denied", code="call_refused", message="no provider took the call in time; it did not run"
@@ -91,7 +78,7 @@ class RegistryStore:
         self._max_waiting = max_waiting
         self._keep = keep_calls
         self._clock = clock
-        self._db = self._open()
+        self._db = open_database(self.path)
         self._thread = ThreadPoolExecutor(1, "ptc-registry")
         self._waiting = Waiting()
         self._written = 0
@@ -188,19 +175,13 @@ class RegistryStore:
         """
 
         def work(db: sqlite3.Connection) -> tuple[CallResult | None, Exception | None, bool]:
-            row = db.execute(
-                "SELECT state, digest, result FROM calls WHERE consumer = ? AND key = ?", (consumer, call.key)
-            ).fetchone()
+            known, ended = self._known(db, consumer, call.key)
             current = db.execute("SELECT token FROM toolsets WHERE name = ?", (call.toolset,)).fetchone()
-            state = None if row is None else cast("CallState", row[0])
-            action = decide(
-                state, None if row is None else row[1], call, None if current is None else current[0]
-            )
+            action = decide(known, call, None if current is None else current[0])
             if action == "attach":
-                known = None if row[2] is None else CallResult.from_json(json.loads(row[2]))
-                return known, None, False
+                return ended, None, False
             error: Exception | None = None
-            state = "published"
+            state: CallState = "published"
             if action == "reject":
                 state, error = "rejected", not_admitted(call)
             elif self._is_full(db, call.token):
@@ -342,6 +323,22 @@ class RegistryStore:
     def _retire(self, db: sqlite3.Connection, token: str, name: str, owner: str) -> None:
         db.execute("INSERT OR IGNORE INTO replaced VALUES (?,?,?,?)", (token, name, owner, self._clock()))
 
+    def _known(
+        self, db: sqlite3.Connection, consumer: str, key: str
+    ) -> tuple[KnownCall | None, CallResult | None]:
+        """What there is of a call, and its result."""
+        row = db.execute(
+            "SELECT state, digest, token, call, result, until FROM calls WHERE consumer = ? AND key = ?",
+            (consumer, key),
+        ).fetchone()
+        if row is None:
+            return None, None
+        state, digest, token, call, text, until = row
+        result = None if text is None else CallResult.from_json(json.loads(text))
+        gone = state == "published" and until <= self._clock()
+        is_open = gone or (state == "finished" and left_open(result))
+        return KnownCall(state, digest, token, json.loads(call)["attempt"], is_open), result
+
     def _is_full(self, db: sqlite3.Connection, token: str) -> bool:
         (waiting,) = db.execute(
             f"SELECT count(*) FROM calls WHERE token = ? AND {_WAITING} AND until > ?",  # noqa: S608 - no text
@@ -361,35 +358,10 @@ class RegistryStore:
             db.execute("DELETE FROM calls WHERE at < ? AND until < ?", (now - self._keep, now))
         db.execute(
             "INSERT INTO calls (consumer, key, digest, state, token, call, at, until) VALUES (?,?,?,?,?,?,?,?)"
-            " ON CONFLICT (consumer, key) DO UPDATE SET state = excluded.state, call = excluded.call,"
-            " at = excluded.at, until = excluded.until",
+            " ON CONFLICT (consumer, key) DO UPDATE SET state = excluded.state, token = excluded.token,"
+            " call = excluded.call, claim = NULL, result = NULL, at = excluded.at, until = excluded.until",
             values,
         )
-
-    def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
-        try:
-            (identity,) = db.execute("PRAGMA application_id").fetchone()
-            (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if identity != APPLICATION_ID and (identity or tables):
-                raise RegistryStoreUnreadable(f"{self.path} is another application's database")
-            db.execute("PRAGMA journal_mode=WAL").fetchall()
-            if not tables:
-                db.executescript(_SCHEMA)
-            (version,) = db.execute("SELECT version FROM registry").fetchone()
-            if version != VERSION:
-                raise RegistryStoreUnreadable(
-                    f"{self.path} is a registry of version {version}, not {VERSION}"
-                )
-        except sqlite3.Error as error:
-            db.close()
-            raise RegistryStoreUnreadable(f"{self.path} is no registry, or it is damaged: {error}") from error
-        except RegistryStoreUnreadable:
-            db.close()
-            raise
-        return db
 
 
 def _last_owner(db: sqlite3.Connection, name: str) -> str | None:

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 
 from ptc_tools.admission import (
     CallState,
+    KnownCall,
     check_replacement,
     decide,
+    left_open,
     not_admitted,
     registration_token,
 )
@@ -36,9 +38,13 @@ class _Registered:
 @dataclass(slots=True)
 class _Record:
     state: CallState
-    digest: str
+    call: ResolvedCall
     result: Future[CallResult] = field(default_factory=Future)
-    waiting: int = 0
+
+    def known(self) -> KnownCall:
+        ended = self.state == "finished" and self.result.done()
+        is_open = ended and (self.result.cancelled() or left_open(self.result.result()))
+        return KnownCall(self.state, self.call.digest, self.call.token, self.call.attempt, is_open)
 
 
 class LocalRegistry:
@@ -126,9 +132,10 @@ class LocalRegistry:
     async def call_resolved(self, call: ResolvedCall) -> CallResult:
         record, provided = self._admit(call)
         if provided is not None:
-            return await self._publish(call, record, provided)
+            return await self._publish(record, provided)
         try:
-            return await asyncio.wrap_future(record.result)
+            # Shielded: who waits for a call beside the one that runs it does not end it by leaving.
+            return await asyncio.shield(asyncio.wrap_future(record.result))
         except asyncio.CancelledError:
             if record.result.cancelled() and not _leaving():
                 # Who ran it was cancelled: what it did is not known, and it does not run again.
@@ -143,13 +150,10 @@ class LocalRegistry:
             known = self._toolsets.get(call.toolset)
             record = self._calls.get(call.key)
             action = decide(
-                None if record is None else record.state,
-                None if record is None else record.digest,
-                call,
-                None if known is None else known.token,
+                None if record is None else record.known(), call, None if known is None else known.token
             )
-            if record is None:
-                record = self._calls[call.key] = _Record("rejected", call.digest)
+            if record is None or (action == "publish" and record.state != "overloaded"):
+                record = self._calls[call.key] = _Record("rejected", call)
                 self._forget()
             if action == "reject":
                 raise not_admitted(call)
@@ -162,13 +166,13 @@ class LocalRegistry:
                     f"{call.toolset} has no room for the call now; the same call may be made again",
                     call_id=call.call_id,
                 )
-            record.state = "published"
+            record.state, record.call = "published", call
             self._running += 1
             return record, known.provided
 
-    async def _publish(self, call: ResolvedCall, record: _Record, provided: Provided) -> CallResult:
+    async def _publish(self, record: _Record, provided: Provided) -> CallResult:
         try:
-            result = await provided.run(call)
+            result = await provided.run(record.call)
         except BaseException:
             record.result.cancel()
             raise

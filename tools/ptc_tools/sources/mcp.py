@@ -126,7 +126,7 @@ class McpRegistry:
         if server.check_each_call or call.toolset not in self._current:
             await self._read(call.toolset, server)
         token, tools = self._current.get(call.toolset, (None, {}))
-        if decide(None, None, call, token) != "publish" or call.tool not in tools:
+        if decide(None, call, token) != "publish" or call.tool not in tools:
             raise not_admitted(call)
         remote, contract = tools[call.tool]
         return await _called(server, remote, call.arguments, contract)

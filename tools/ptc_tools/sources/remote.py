@@ -122,13 +122,24 @@ class _Bound:
             timeout=None if context.deadline is None else max(0.0, context.deadline - time.monotonic()),
         )
         await self._record(call, context)
-        result = await self._patiently(call, context)
+        try:
+            result = await self._patiently(call, context)
+        except CallRefused as refusal:
+            if not self._may_have_run(call):
+                raise
+            raise EndedElsewhere(_uncertain(call, refusal.message)) from refusal
         if not isinstance(result, CallResult):  # a client is another's code
             raise EndedElsewhere(Failure("invalid_result", "the registry's answer to the call is no result"))
         if result.status == "admitted":
             return await self._as_agent(arguments, context)
         await self._deliver(result, call)
+        if result.status == "denied" and self._may_have_run(call):
+            raise EndedElsewhere(_uncertain(call, result.message or "the tool gave no reason"))
         return self._returned(result)
+
+    def _may_have_run(self, call: ResolvedCall) -> bool:
+        """Whether an earlier attempt may have changed something: a refusal of this one says nothing of that."""
+        return call.attempt > 1 and self._contract.effects != "read"
 
     async def _record(self, call: ResolvedCall, context: ToolContext) -> None:
         """The record says which registration the call goes to: its contract alone does not."""
@@ -229,6 +240,14 @@ class _Bound:
             raise EndedElsewhere(Uncertain("uncertain", message))
         failure = result.code if result.code in _FAILURES else "tool_error"
         raise EndedElsewhere(Failure(cast("FailureCode", failure), message))
+
+
+def _uncertain(call: ResolvedCall, refusal: str) -> Uncertain:
+    return Uncertain(
+        "uncertain",
+        f"attempt {call.attempt} of the call was refused ({refusal}), but an earlier attempt may have taken effect:"
+        " find out before anything is done again",
+    )
 
 
 def _shaped(status: str, value: JsonValue) -> object:

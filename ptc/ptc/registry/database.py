@@ -1,0 +1,61 @@
+"""The file of a registry: its tables, and the check that a file is one before anything is written to it.
+
+It is made for its owner alone. What is in the tables is `ptc.registry.store`'s matter.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from ptc.registry.errors import RegistryStoreUnreadable
+
+APPLICATION_ID: Final = 0x50544347
+VERSION: Final = 2
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE registry (version INTEGER NOT NULL) STRICT;
+INSERT INTO registry VALUES ({VERSION});
+CREATE TABLE toolsets (
+    name TEXT PRIMARY KEY, token TEXT NOT NULL, version TEXT NOT NULL, description TEXT, owner TEXT NOT NULL,
+    tools TEXT NOT NULL, at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE replaced (token TEXT PRIMARY KEY, name TEXT NOT NULL, owner TEXT NOT NULL, at REAL NOT NULL)
+    STRICT, WITHOUT ROWID;
+CREATE TABLE calls (
+    n INTEGER PRIMARY KEY, consumer TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL,
+    token TEXT NOT NULL, call TEXT NOT NULL, claim TEXT, result TEXT, at REAL NOT NULL, until REAL NOT NULL,
+    UNIQUE (consumer, key)
+) STRICT;
+CREATE INDEX waiting ON calls (token, n) WHERE state = 'published' AND claim IS NULL;
+CREATE INDEX old ON calls (at);
+PRAGMA application_id={APPLICATION_ID};
+COMMIT;
+"""  # noqa: S608 - two numbers of ours
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """The connection; makes the file if there is none. Raises RegistryStoreUnreadable."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    try:
+        (identity,) = db.execute("PRAGMA application_id").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if identity != APPLICATION_ID and (identity or tables):
+            raise RegistryStoreUnreadable(f"{path} is another application's database")
+        db.execute("PRAGMA journal_mode=WAL").fetchall()
+        if not tables:
+            db.executescript(_SCHEMA)
+        (version,) = db.execute("SELECT version FROM registry").fetchone()
+        if version != VERSION:
+            raise RegistryStoreUnreadable(f"{path} is a registry of version {version}, not {VERSION}")
+    except sqlite3.Error as error:
+        db.close()
+        raise RegistryStoreUnreadable(f"{path} is no registry, or it is damaged: {error}") from error
+    except RegistryStoreUnreadable:
+        db.close()
+        raise
+    return db
