@@ -32,7 +32,8 @@ OTHER, OTHERS_KEY = new_key("publisher", "other")
 NARROW, NARROWS_KEY = new_key("publisher", "narrow", ["billing-*"])
 CONSUMER, CONSUMERS_KEY = new_key("consumer", "assistant")
 SECOND, SECONDS_KEY = new_key("consumer", "second", ["records"])
-KEYS = Keys([PUBLISHERS_KEY, OTHERS_KEY, NARROWS_KEY, CONSUMERS_KEY, SECONDS_KEY])
+KEYS_OF_SITE = [PUBLISHERS_KEY, OTHERS_KEY, NARROWS_KEY, CONSUMERS_KEY, SECONDS_KEY]
+KEYS = Keys(KEYS_OF_SITE)
 RUN = ptc.RunContext("run_1", labels={"team": "red", "secret": "of the run"})
 
 
@@ -241,6 +242,91 @@ async def test_a_call_that_its_provider_took_to_its_grave_runs_again_for_a_furth
         taken = await here.publisher.claim("records", token, "another of sixteen", 0.0)
         assert taken is not None
         assert ResolvedCall.from_json(taken["call"]).attempt == 2
+
+
+async def test_a_publishers_key_takes_and_answers_the_calls_of_its_toolsets_alone(tmp_path: Path) -> None:
+    """Also where both keys have one name, and the narrower one was told the token and the claim."""
+    narrow, narrows_key = new_key("publisher", "team", ["billing"])
+    async with site(tmp_path) as here:
+        here.transport = httpx2.ASGITransport(create_app(here.store, Keys([*KEYS_OF_SITE, narrows_key])))
+        token = await here.publisher.publish(Records().export(), revision="deploy-1")
+        assert await here.store.submit("assistant", of(token)) is None
+        claim = "a secret of sixteen"
+        for name in ("records", "billing"):
+            with pytest.raises(RegistryForbidden) as refused:
+                await here.client(narrow).claim(name, token, claim, 0.0)
+            assert refused.value.status == 403
+        taken = await here.publisher.claim("records", token, claim, 0.0)
+        assert taken is not None
+        key = str(taken["key"])
+        for other in (narrow, OTHER):
+            with pytest.raises(RegistryForbidden) as refused:
+                await here.client(other).finish(key, claim, ptc.CallResult("success", "forged"))
+            assert refused.value.status == 403
+        await here.publisher.finish(key, claim, ptc.CallResult("success", "record 1"))
+        assert (await here.client().call_resolved(of(token))).value == "record 1"
+
+
+@pytest.mark.parametrize("revision", [None, "deploy-2"])
+async def test_publishing_may_be_repeated_when_the_answer_was_lost(
+    tmp_path: Path, revision: str | None
+) -> None:
+    """It did what it was asked: it must not report a conflict with itself, nor register twice."""
+    lost = 0
+
+    class Lossy(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            nonlocal lost
+            response = await here.transport.handle_async_request(request)
+            if lost:
+                lost -= 1
+                raise httpx2.ReadError("the connection broke after the request was carried out")
+            return response
+
+    async with site(tmp_path) as here:
+        publisher = HttpRegistry("http://registry.test", key=PUBLISHER, transport=Lossy())
+        first = await publisher.publish(Records().export())
+        lost = 2
+        token = await publisher.publish(Records().export(), revision=revision, expected_token=first)
+        assert [info.token for info in await publisher.list_toolsets()] == [token]
+        assert token != first
+        with pytest.raises(ptc.AdmissionConflict):
+            await publisher.publish(Records().export("2.0.0"), revision=revision, expected_token=first)
+        other = await publisher.publish(Records().export())
+        assert other != token
+        assert other != await publisher.publish(Records().export())
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_request_is_no_error(tmp_path: Path) -> None:
+    """A provider that dies is no reason for a traceback in the registry's log."""
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.disconnect"}
+
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async with site(tmp_path) as here:
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/toolsets/records/claims",
+            "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {PUBLISHER}".encode())],
+        }
+        await create_app(here.store, KEYS)(scope, receive, send)
+    assert said[0]["status"] == 400
+
+
+async def test_a_wrong_key_is_told_that_it_is_wrong(tmp_path: Path) -> None:
+    """Not that one is missing."""
+    async with site(tmp_path) as here:
+        with pytest.raises(RegistryForbidden, match="this key is wrong"):
+            await here.client("ptcreg_nobody").list_toolsets()
+        missing = await here.raw("GET", "/v1/toolsets", None)
+        assert "give a key" in missing.json()["error"]["message"]
 
 
 async def test_the_same_call_id_with_another_token_is_refused(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class File:
         ended = CallResult("success", f"record {key}")
         if key == "fails":
             ended = CallResult("failure", code="tool_error", message="the record cannot be read")
-        await self.store.finish(taken.key, claim, ended)
+        await self.store.finish(taken.key, claim, ended, owner="team", covers=lambda name: name == "records")
         again = await self.store.wait("assistant", call.key, 0.0)
         assert again is not None
         return again

@@ -120,13 +120,16 @@ def check_replacement(name: str, current: str | None, expected: str | None, new:
     """Whether a registration may take the place of the current one. Raises AdmissionConflict.
 
     `expected` is what the publisher believes to be current, None if it does not mind. A token that was
-    replaced once does not come back: calls that were refused for it stay refused.
+    replaced once does not come back: calls that were refused for it stay refused. What is registered already
+    may be registered again, whatever was expected: who lost the answer asks anew.
     """
+    if current is not None and new == current:
+        return
     if expected is not None and expected != current:
         raise AdmissionConflict(
             f"toolset {name!r} is not registered as expected: it was replaced meanwhile; look at it, then publish"
         )
-    if retired and new != current:
+    if retired:
         raise AdmissionConflict(
             f"toolset {name!r}: this registration was replaced before and cannot come back; use a new revision"
         )

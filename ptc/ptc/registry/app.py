@@ -20,7 +20,7 @@ from typing import Final, TypeVar, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -85,6 +85,8 @@ def guarded(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except PtcError as error:
             return _error(_status(error), error.code, error.message)
+        except ClientDisconnect:  # it went in the middle of what it asked: there is nobody to tell
+            return Response(status_code=400)
 
     return guard
 
@@ -148,6 +150,7 @@ class _Handlers:
             owner=key.name,
             revision=_optional(body, "revision"),
             expected_token=_optional(body, "expected_token"),
+            request=_request_id(body),
         )
         return _json({"token": token})
 
@@ -171,11 +174,15 @@ class _Handlers:
         return _json({"key": found.key, "consumer": found.consumer, "call": call, "until": found.until})
 
     async def finish(self, request: Request) -> Response:
-        self._key(request, "publisher")
+        key = self._key(request, "publisher")
         body = await _body(request, MAX_CALL_BYTES)
         claim = _field(body, "claim", str)
         await self._store.finish(
-            request.path_params["key"], claim, _read(CallResult.from_json, body.get("result"))
+            request.path_params["key"],
+            claim,
+            _read(CallResult.from_json, body.get("result")),
+            owner=key.name,
+            covers=key.covers,
         )
         return Response(status_code=204)
 
@@ -204,10 +211,12 @@ class _Handlers:
         except ConfigurationError:  # its words name a file of this machine
             raise RegistryError("the registry's keys cannot be read now", status=503) from None
         if found is None:
-            raise RegistryForbidden(
-                f"this key is no {' or '.join(roles)}'s" if known else "give a key: Authorization: Bearer …",
-                status=403 if known else 401,
-            )
+            said = "give a key: Authorization: Bearer …"
+            if known:
+                said = f"this key is no {' or '.join(roles)}'s"
+            elif scheme.lower() == "bearer" and text:
+                said = "this key is wrong: the registry does not know it, or does not any more"
+            raise RegistryForbidden(said, status=403 if known else 401)
         if toolset is not None and not found.covers(toolset):
             raise RegistryForbidden(f"this key is not for the toolset {toolset[:64]!r}", status=403)
         return found
@@ -239,6 +248,13 @@ def _field(body: JsonObject, name: str, kind: type[T]) -> T:
 
 def _optional(body: JsonObject, name: str) -> str | None:
     return None if body.get(name) is None else _field(body, name, str)
+
+
+def _request_id(body: JsonObject) -> str | None:
+    text = _optional(body, "request")
+    if text is not None and not 16 <= len(text) <= 128:
+        raise _invalid("a request's id is a fresh secret of 16 to 128 characters")
+    return text
 
 
 def _read(read: Callable[[object], T], value: object) -> T:

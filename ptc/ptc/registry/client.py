@@ -7,6 +7,7 @@ its registry alone, and believes nothing that it is answered before it was read 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -164,6 +165,7 @@ class HttpRegistry:
             "tools": tools,
             "revision": revision,
             "expected_token": expected_token,
+            "request": secrets.token_hex(16),  # the same however often a connection breaks
         }
         _, answer = await self._ask("PUT", f"/v1/toolsets/{quote(export.name, safe='')}", body)
         return _text(answer, "token")

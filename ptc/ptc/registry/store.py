@@ -95,13 +95,17 @@ class RegistryStore:
         owner: str,
         revision: str | None = None,
         expected_token: str | None = None,
+        request: str | None = None,
     ) -> str:
         """Registers a toolset in place of the one of that name; gives the token.
 
-        The declarations were checked. Raises AdmissionConflict, and RegistryForbidden for a toolset of another
-        owner: who registered a name first keeps it.
+        The declarations were checked. `request`: asked again under the same, the answer is the same. Raises
+        AdmissionConflict, and RegistryForbidden for a toolset of another owner: who registered a name first keeps it.
         """
-        token = registration_token(name, tools, revision, version)
+        unique = None if request is None else f"request {owner} {request}"
+        token = registration_token(
+            name, tools, unique if revision is None else f"revision {revision}", version
+        )
         text = dumps(list(tools))
 
         def work(db: sqlite3.Connection) -> str:
@@ -233,15 +237,8 @@ class RegistryStore:
         """
 
         def work(db: sqlite3.Connection) -> Claimed | None:
-            current = db.execute(
-                "SELECT 1 FROM toolsets WHERE token = ? AND owner = ?", (token, owner)
-            ).fetchone()
-            if (
-                current is None
-                and not db.execute(
-                    "SELECT 1 FROM replaced WHERE token = ? AND owner = ?", (token, owner)
-                ).fetchone()
-            ):
+            current, known = _registered(db, token, name, owner)
+            if not known:
                 raise RegistryForbidden(
                     f"toolset {name!r} is not registered so by this publisher", status=403
                 )
@@ -253,7 +250,7 @@ class RegistryStore:
                 ).fetchone()
             )
             if row is None:
-                if current is None:
+                if not current:
                     raise AdmissionConflict(
                         f"toolset {name!r} was replaced; this registration has no more calls"
                     )
@@ -264,19 +261,27 @@ class RegistryStore:
 
         return await self._waiting.until(f"token {token}", lambda: self._do(work), seconds)
 
-    async def finish(self, key: str, claim: str, result: CallResult) -> None:
-        """Says how a claimed call ended, once. Raises AdmissionConflict for a claim that is none."""
+    async def finish(
+        self, key: str, claim: str, result: CallResult, *, owner: str, covers: Callable[[str], bool]
+    ) -> None:
+        """Says how a claimed call ended, once. `covers`: the toolsets whose calls this provider may answer.
+
+        Raises AdmissionConflict for a claim that is none, RegistryForbidden for one of another's toolset.
+        """
         text = dumps(result.to_json())
 
         def work(db: sqlite3.Connection) -> str:
             row = db.execute(
-                "SELECT n, state, consumer FROM calls WHERE key = ? AND claim = ?", (key, claim)
+                "SELECT n, state, consumer, token, call FROM calls WHERE key = ? AND claim = ?", (key, claim)
             ).fetchone()
             if row is None:
                 raise AdmissionConflict(
                     "there is no such claim: the call is another provider's, or forgotten"
                 )
-            number, state, consumer = row
+            number, state, consumer, token, call = row
+            name = str(json.loads(call)["toolset"])
+            if not covers(name) or not any(_registered(db, token, name, owner)):
+                raise RegistryForbidden("the call is not one of this publisher's toolsets", status=403)
             if state == "published":
                 db.execute("UPDATE calls SET state = 'finished', result = ? WHERE n = ?", (text, number))
             return str(consumer)
@@ -362,6 +367,16 @@ class RegistryStore:
             " call = excluded.call, claim = NULL, result = NULL, at = excluded.at, until = excluded.until",
             values,
         )
+
+
+def _registered(db: sqlite3.Connection, token: str, name: str, owner: str) -> tuple[bool, bool]:
+    """Whether this is the current registration of the owner's toolset of that name, and whether it is or was one."""
+    asked = (token, name, owner)
+    current, replaced = (
+        db.execute(f"SELECT 1 FROM {table} WHERE token = ? AND name = ? AND owner = ?", asked).fetchone()  # noqa: S608
+        for table in ("toolsets", "replaced")
+    )
+    return current is not None, current is not None or replaced is not None
 
 
 def _last_owner(db: sqlite3.Connection, name: str) -> str | None:
