@@ -82,13 +82,17 @@ async def test_a_search_that_a_process_did_not_survive_is_made_again(tmp_path: P
         async with peer_of(find, say("done")) as peer:
             async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
                 options: dict[str, Any] = {"store": store, "programs": programs}
-                with pytest.raises(KeyboardInterrupt):
+                with pytest.raises(Died):
                     await peer.runner(DEFERRED, search=index, **options).run("go", run_id="r1")
                 result = await peer.runner(DEFERRED, **options).recover("r1")
             last = peer.bodies[-1]
             found = outputs(last)[0]["tools"][0]["name"] if programs else definitions(last)
     assert found == ("records.lookup" if programs else [["customer"]])
     assert (result.output_text, [one.resolution for one in result.uncertain]) == ("done", ["run_again"])
+
+
+class Died(ptc.HostControlFlow):
+    """Ends the run where it is raised, as the end of its process would."""
 
 
 class DyingIndex:
@@ -101,7 +105,7 @@ class DyingIndex:
         return DyingIndex(self.inner.with_changes(add, remove))
 
     def view(self, keys: Any = None) -> Any:
-        raise KeyboardInterrupt
+        raise Died
 
 
 @pytest.mark.parametrize("history", ["stateless", "previous_response"])
@@ -366,14 +370,14 @@ async def test_a_run_whose_process_ended_in_a_batch_recovers_its_calls_without_a
     async def dies(invocation: Any, next: Any) -> Any:
         if invocation.call.name == "lookup" and not RAN:
             RAN.append("died")
-            raise KeyboardInterrupt
+            raise Died
         return await next(invocation)
 
     with registry(OLD) as corp:
         async with peer_of(FIND, CALL, say("done")) as peer:
             path = tmp_path / "runs.db"
             async with ptc.SQLiteRunStore(path) as store:
-                with pytest.raises(KeyboardInterrupt):
+                with pytest.raises(Died):
                     await peer.runner(DEFERRED, store=store, middleware=[dies]).run("go", run_id="r1")
             reads = corp.reads
             async with ptc.SQLiteRunStore(path) as store:
