@@ -92,7 +92,12 @@ class Recording:
         """Somebody within the program's reach tried to change the tools; `where`, if not in the program itself."""
         await self._event(
             "sandbox.violation",
-            {"wall": "host", "rule": "tools_are_fixed", "line": line, "detail": f"{name}() was refused{where}"},
+            {
+                "wall": "host",
+                "rule": "tools_are_fixed",
+                "line": line,
+                "detail": f"{name}() was refused{where}",
+            },
         )
 
     async def forged(self, number: int, name: str, arguments: JsonObject, line: int | None) -> None:
