@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptc.events import Commentary, Event, SearchRequested
-from ptc.searching import FIND, LOAD
+from ptc.searching import FIND, LEAST_TOKENS, LOAD
 from ptc.toolbox import Step
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject
-
-_LEAST = 16
-"""The service takes no smaller `max_output_tokens`."""
 
 
 class Rounds:
@@ -34,7 +31,7 @@ class Rounds:
 
     def exceeded(self) -> tuple[str, str] | None:
         """(limit, message) when there is nothing left for another round."""
-        if self._left is None or not self.searching or self._left >= _LEAST:
+        if self._left is None or not self.searching or self._left >= LEAST_TOKENS:
             return None
         return "max_output_tokens", (
             f"the model spent its {self._tokens} output tokens on searching for tools; raise max_output_tokens, "

@@ -32,6 +32,8 @@ SEARCH: Final = "tool_search"
 FIND: Final = "search_tools"
 LOAD: Final = "load"
 _MOST: Final = 64
+LEAST_TOKENS: Final = 16
+"""The service takes no smaller `max_output_tokens`."""
 _PATIENCE: Final = 3600.0
 """Seconds for one search: the first one of a large catalog makes its index."""
 
@@ -62,8 +64,11 @@ class SearchSettings:
     ) -> SearchSettings | None:
         """Reads a runner's arguments. Raises ConfigurationError."""
         positive = isinstance(max_output_tokens, int) and not isinstance(max_output_tokens, bool)
-        if max_output_tokens is not None and not (positive and max_output_tokens > 0):
-            raise ConfigurationError(f"max_output_tokens is {max_output_tokens!r}; give a positive number")
+        if max_output_tokens is not None and not (positive and max_output_tokens >= LEAST_TOKENS):
+            raise ConfigurationError(
+                f"max_output_tokens is {max_output_tokens!r}; give a number of at least {LEAST_TOKENS}, which is the"
+                " least that the service takes"
+            )
         if search is None:
             return None
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:

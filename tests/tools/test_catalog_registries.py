@@ -27,6 +27,35 @@ async def test_a_whole_registry_offers_all_of_its_toolsets() -> None:
     assert sorted(names(step)) == ["billing.lookup", "records.analyze", "records.lookup", "records.search"]
 
 
+@pytest.mark.parametrize("listed", [None, 7, "records"])
+async def test_a_list_that_is_none_is_an_error_of_the_catalog(listed: object) -> None:
+    """A client is another's code: what it gives wrong has a name, and no traceback of ours."""
+
+    class Broken(Client):
+        async def list_toolsets(self):  # type: ignore[no-untyped-def]
+            return listed
+
+    sources = ptc.Sources([COMPANY], registries=table(company=Broken(published(records()))))
+    with pytest.raises(ptc.SourceUnreadable, match="its client lists"):
+        await sources.read()
+
+
+async def test_a_choice_that_fails_says_why() -> None:
+    """Whoever runs it has to find the cause."""
+
+    class Choice:
+        def resolve(self, catalog: ptc.SourceCatalog) -> None:
+            raise KeyError("product")
+
+        def allows(self, source: ptc.RegistryToolset) -> bool:
+            return False
+
+    with pytest.raises(
+        ptc.SourceUnreadable, match="could not choose the sources of a step: KeyError: 'product'"
+    ):
+        await ptc.Sources([Choice()], registries=table()).read()
+
+
 async def test_a_named_source_offers_that_toolset_alone() -> None:
     """The rest of the registry is nothing to this consumer."""
     registry = published(records(), ptc.Toolset("billing", [lookup]))

@@ -156,6 +156,34 @@ def test_an_encoder_that_gives_nonsense_is_refused(gives: list[list[float]], say
         HybridIndex(shop()[:1], encoder=encoder)
 
 
+class Sizeless:
+    """What lacks one part of an encoder."""
+
+    name = "sizeless"
+    dimensions = 0
+
+    def encode(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return [[] for _ in texts]
+
+
+@pytest.mark.parametrize("encoder", [object(), Sizeless(), Small, "all-MiniLM", len])
+def test_what_is_no_encoder_is_refused_when_the_index_is_made(encoder: object) -> None:
+    """Not at the first search, and in words that say what one is."""
+    with pytest.raises(EncoderError, match=r"is no encoder: it has a `name`.*FunctionEncoder"):
+        HybridIndex(encoder=encoder)  # type: ignore[arg-type]
+
+
+def test_a_file_of_vectors_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Its journal as well: the hashes say which tools a catalog has to whoever can guess them."""
+    vectors = Vectors(tmp_path / "vectors.db")
+    HybridIndex(shop(), encoder=Small(), vectors=vectors)
+    files = list(tmp_path.iterdir())
+    assert len(files) > 1
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    with pytest.raises(SearchError, match="cannot be used"):
+        Vectors(tmp_path / "missing" / "vectors.db")
+
+
 def test_a_function_is_an_encoder() -> None:
     """Other models and services are used by a function that takes texts and gives vectors, of any length."""
     encoder = FunctionEncoder(

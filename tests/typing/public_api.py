@@ -206,6 +206,6 @@ def sources_and_searches(client: object) -> list[ptc.Runner]:
             client=client, model="m", tools=tools, search=mine, max_output_tokens=4_000, search_limit=3
         ),
         ptc.Runner(
-            client=client, model="m", tools=[ptc.use(named).defer()], search="server", max_output_tokens=9
+            client=client, model="m", tools=[ptc.use(named).defer()], search="server", max_output_tokens=99
         ),
     ]

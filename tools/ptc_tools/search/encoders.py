@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from ptc_tools.search.errors import SearchUnavailable
+from ptc_tools.search.errors import EncoderError, SearchUnavailable
 
 _MODEL: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _TOKENS: Final = 128
@@ -98,6 +98,22 @@ class MiniLM:
             },
         )
         return cast("Sequence[float]", states[0].mean(axis=0))
+
+
+def checked_encoder(encoder: Encoder) -> Encoder:
+    """The encoder, if it has the shape of one. Raises EncoderError."""
+    given: object = encoder
+    name, size = getattr(given, "name", None), getattr(given, "dimensions", None)
+    whole = isinstance(size, int) and not isinstance(size, bool) and size > 0
+    if isinstance(given, type) or not (
+        isinstance(name, str) and whole and callable(getattr(given, "encode", None))
+    ):
+        kind = given.__name__ if isinstance(given, type) else type(given).__name__
+        raise EncoderError(
+            f"encoder= is {kind!r}, which is no encoder: it has a `name`, a positive number of `dimensions` and"
+            " `encode(texts)`; ptc.FunctionEncoder makes one of a function"
+        )
+    return encoder
 
 
 def _package(name: str) -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ptc_tools.search.document import Document
-from ptc_tools.search.encoders import Encoder, MiniLM
+from ptc_tools.search.encoders import Encoder, MiniLM, checked_encoder
 from ptc_tools.search.errors import SearchUnavailable
 from ptc_tools.search.index import DEFAULT, ToolIndex
 from ptc_tools.search.kept import Kept
@@ -66,7 +66,7 @@ class HybridIndex:
         floor: float = FLOOR,
     ) -> None:
         self._numpy = _numpy()
-        self.encoder: Encoder = MiniLM() if encoder is None else encoder
+        self.encoder: Encoder = MiniLM() if encoder is None else checked_encoder(encoder)
         self.vectors = Vectors() if vectors is None else vectors
         self.nearness = nearness
         self.floor = floor

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import sqlite3
 import threading
 import weakref
@@ -29,8 +30,8 @@ _ASKED: Final = 500
 class Vectors:
     """Keeps vectors in memory, or in an SQLite file that several processes may share.
 
-    `most` bounds how many are kept (384 dimensions: 0.8 kB each); the oldest go first. Raises `SearchError` if the
-    file cannot be used.
+    A file that it makes is for its owner alone. `most` bounds how many are kept (384 dimensions: 0.8 kB each);
+    the oldest go first. Raises `SearchError` if the file cannot be used.
     """
 
     def __init__(self, path: str | Path | None = None, *, most: int = 200_000) -> None:
@@ -38,6 +39,8 @@ class Vectors:
         self._lock = threading.Lock()
         self._path = path
         try:
+            if path is not None:  # what tools there are is the owner's alone; SQLite makes the rest alike
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._store = sqlite3.connect(
                 ":memory:" if path is None else path,
                 check_same_thread=False,
@@ -51,7 +54,7 @@ class Vectors:
             self._store.execute(
                 "CREATE TABLE IF NOT EXISTS vectors (of BLOB PRIMARY KEY, steps BLOB NOT NULL)"
             )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
 
     def close(self) -> None:
@@ -101,7 +104,7 @@ class Vectors:
         except sqlite3.Error as error:
             raise self._unusable(error) from None
 
-    def _unusable(self, error: sqlite3.Error) -> SearchError:
+    def _unusable(self, error: sqlite3.Error | OSError) -> SearchError:
         where = "the vectors in memory" if self._path is None else f"the file of vectors {str(self._path)!r}"
         return SearchError(f"{where} cannot be used: {error}; delete the file or name another")
 

@@ -89,6 +89,11 @@ class Fetcher:
         client = self._registries.client(source.name)
         async with room:
             listed = await self._answered(client.list_toolsets(), source.name)
+        given: object = listed  # a client is another's code
+        if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+            raise SourceUnreadable(
+                f"registry {source.name!r}: its client lists {type(given).__name__}, not ToolsetInfos"
+            )
         names = [_checked_name(getattr(info, "name", None), source.name) for info in listed]
         if len(set(names)) < len(names):
             raise DuplicateIdentity(f"registry {source.name!r} lists a toolset twice")

@@ -166,7 +166,8 @@ class Sources:
             except Exception as error:
                 late = isinstance(error, TimeoutError) and limit.expired()
                 how = f" within {self._timeout:g} seconds" if late else ""
-                raise SourceUnreadable(f"{name} could not choose the sources of a step{how}") from error
+                why = "" if late else f": {type(error).__name__}: {error}"
+                raise SourceUnreadable(f"{name} could not choose the sources of a step{how}{why}") from error
             uses += catalog.uses
         return uses
 
