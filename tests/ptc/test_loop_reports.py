@@ -303,6 +303,44 @@ async def test_effect_8355_a_lost_chain_falls_back_once() -> None:
     assert "previous_response_id" not in endpoint.bodies[2]
 
 
+async def test_anthropic_sdk_python_1801_the_latest_handle_goes_on_every_continuation() -> None:
+    """There a container, here the chain: what a program waits in is named by the last response that had a name,
+    whether calls succeeded, failed or were refused, and a response without one does not lose it."""
+    nameless = {**response(function_call("nobody", call_id="c2", caller=by_program())), "id": None}
+    endpoint = FakeEndpoint(
+        [program(), function_call(caller=by_program())],
+        nameless,
+        [function_call(arguments="{", call_id="c3", caller=by_program())],
+        [program_output(), answer()],
+    )
+    result = await runner(endpoint, history="previous_response").run("go")
+    assert result.output_text == "done"
+    named = [body.get("previous_response_id") for body in endpoint.bodies]
+    assert named == [None, "resp_1", "resp_1", "resp_3"]
+    since = [item.get("call_id") for item in endpoint.inputs[2]]
+    assert "c2" in since, "what came since the last name is sent along with it"
+
+
+async def test_pydantic_ai_7833_a_lost_handle_is_dropped_once_and_reruns_nothing() -> None:
+    """A program that waits goes on from the full input, which has it, or the run ends in a typed error."""
+    lost = ptc.RequestRejected("gone", status=404, error_code="previous_response_not_found")
+    waiting = [program(), function_call(caller=by_program())]
+    endpoint = FakeEndpoint(waiting, lost, [program_output(), answer()])
+    result = await runner(endpoint, history="previous_response").run("go")
+    assert (result.output_text, RAN) == ("done", [1])
+    assert [item["type"] for item in endpoint.inputs[2]][-3:] == [
+        "program",
+        "function_call",
+        "function_call_output",
+    ]
+
+    RAN.clear()
+    endpoint = FakeEndpoint(waiting, lost, lost)
+    with pytest.raises(ptc.RequestRejected) as caught:
+        await runner(endpoint, history="previous_response").run("go")
+    assert (len(endpoint.bodies), RAN, caught.value.safe_to_retry) == (3, [1], False)
+
+
 async def test_smolagents_2464_a_call_returns_at_its_limit() -> None:
     """Not when the hung worker happens to end."""
     hung = asyncio.Event()
