@@ -115,7 +115,8 @@ class JournalHeader:
     ) -> JournalHeader:
         """A header for this interpreter and machine; a random seed and the time of day unless given."""
         return cls(
-            seed=secrets.randbits(63) if seed is None else seed,
+            # Always 19 digits: what carries it is always as long, and so is a request that a service counts.
+            seed=secrets.randbits(62) + (1 << 62) if seed is None else seed,
             epoch_us=time.time_ns() // 1000 if epoch_us is None else epoch_us,
             python=_PYTHON,
             machine=_MACHINE,
