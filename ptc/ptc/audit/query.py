@@ -173,7 +173,7 @@ class RunSummary:
 
     def add(self, record: Record) -> None:
         self.ended_us = max(self.ended_us, record["at"])
-        self.actor = self.actor or record["identity"].get("actor")
+        self.actor = self.actor or _text(record["identity"].get("actor"))
         type, data = record["type"], record.get("data", {})
         tool = tool_of(record)
         if tool is not None:
@@ -189,9 +189,9 @@ class RunSummary:
         elif type == "program.started":
             self.programs += 1
         elif type == "run.started":
-            self.model = data.get("model")
+            self.model = _text(data.get("model"))
         elif type == "run.finished":
-            self.status = data.get("status")
+            self.status = _text(data.get("status"))
 
 
 def runs(path: Path) -> list[RunSummary]:
@@ -229,4 +229,9 @@ def status_of(record: Record) -> str | None:
     status = record.get("outcome", {}).get("status")
     if status is None and "identity" in record and isinstance(record.get("data"), dict):
         status = record["data"].get("status")
-    return status if isinstance(status, str) else None
+    return _text(status)
+
+
+def _text(value: object) -> str | None:
+    """What somebody wrote into a log may be anything."""
+    return value if isinstance(value, str) else None
