@@ -107,20 +107,13 @@ class Commits:
             return False
         try:
             self._check_open()
-            self._wait_for_others(False)
-            self._commit([job])
+            self._commit([job], patient=False)
         finally:
             self._writing.release()
         took = time.monotonic() - began
         if took > _QUICK:
             self._distrust_until = began + took + _DISTRUST
         return not job.again
-
-    def _wait_for_others(self, patient: bool) -> None:
-        """Whether another process's commit is waited for: by the thread only, not by an event loop."""
-        if patient is not self._patient and self._db is not None:
-            self._patient = patient
-            self._db.execute(f"PRAGMA busy_timeout={_BUSY_MS if patient else 0}")
 
     def close(self) -> None:
         """Finishes what is queued. Idempotent."""
@@ -143,8 +136,7 @@ class Commits:
                     if self._db is not None:
                         self._db.close()
                     return
-                self._wait_for_others(True)
-                self._commit(jobs)
+                self._commit(jobs, patient=True)
                 _tell(jobs)
                 self._busy = False
                 if self._commits >= _COMMITS_A_CHECKPOINT:
@@ -157,12 +149,16 @@ class Commits:
             if self._db is not None:
                 self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def _commit(self, jobs: list[_Job]) -> None:
+    def _commit(self, jobs: list[_Job], *, patient: bool) -> None:
+        """`patient`: another process's commit is waited for. The thread does, an event loop never."""
         self._commits += 1
         try:
             if self._db is None:
                 self._db, self._patient = self._connect(), True
             db = self._db
+            if patient is not self._patient:
+                db.execute(f"PRAGMA busy_timeout={_BUSY_MS if patient else 0}")
+                self._patient = patient
             if len(jobs) == 1 and jobs[0].one_statement:
                 _do(db, jobs[0])
                 return
@@ -173,7 +169,7 @@ class Commits:
         except StoreError as error:
             self._fail(jobs, error)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and not self._patient:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and not patient:
                 jobs[0].again = True
             else:
                 self._fail(jobs, StoreUnavailable(f"the run store cannot write: {error}"))

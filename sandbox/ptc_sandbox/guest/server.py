@@ -62,9 +62,8 @@ def main(control_fd: int) -> None:
         gc.collect()
         prepared = prepare(confinement, resources)
         prepared.aim(CHANNEL_FD)
-        stage = Stage(
-            Channel(CHANNEL_FD)
-        )  # here once, not in each child: nothing of it depends on the program
+        # Here once, not in each child: nothing of it depends on the program.
+        stage = Stage(Channel(CHANNEL_FD))
     except LayerUnavailable as error:
         control.send(json.dumps({"refused": [error.report.layer, str(error)]}).encode())
         return
