@@ -61,14 +61,11 @@ class Plain:
         return [self._keys[place] for place in ranked[:LIMIT]]
 
 
-def bm25s_peer(documents: Sequence[Document]) -> Search | None:
-    """bm25s with its tokeniser, its stop words and, as its documentation advises, PyStemmer."""
-    if not _installed("bm25s", "Stemmer"):
-        return None
+def _bm25s_of(documents: Sequence[Document]) -> tuple[list[str], dict[str, Any], Any]:
+    """The keys, the options of its tokeniser, and its index of the documents."""
     import bm25s
     import Stemmer
 
-    keys = [document.key for document in documents]
     options: dict[str, Any] = {
         "stopwords": "en",
         "stemmer": Stemmer.Stemmer("english"),
@@ -76,6 +73,16 @@ def bm25s_peer(documents: Sequence[Document]) -> Search | None:
     }
     retriever = bm25s.BM25()
     retriever.index(bm25s.tokenize([text_of(each) for each in documents], **options), show_progress=False)
+    return [document.key for document in documents], options, retriever
+
+
+def bm25s_peer(documents: Sequence[Document]) -> Search | None:
+    """bm25s with its tokeniser, its stop words and, as its documentation advises, PyStemmer."""
+    if not _installed("bm25s", "Stemmer"):
+        return None
+    import bm25s
+
+    keys, options, retriever = _bm25s_of(documents)
 
     def search(question: str) -> list[str]:
         tokens = bm25s.tokenize(question, **options)
@@ -91,16 +98,8 @@ def bm25s_scores(documents: Sequence[Document]) -> Search | None:
         return None
     import bm25s
     import numpy
-    import Stemmer
 
-    keys = [document.key for document in documents]
-    options: dict[str, Any] = {
-        "stopwords": "en",
-        "stemmer": Stemmer.Stemmer("english"),
-        "show_progress": False,
-    }
-    retriever = bm25s.BM25()
-    retriever.index(bm25s.tokenize([text_of(each) for each in documents], **options), show_progress=False)
+    keys, options, retriever = _bm25s_of(documents)
 
     def search(question: str) -> list[str]:
         (words,) = bm25s.tokenize(question, return_ids=False, **options)
