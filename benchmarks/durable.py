@@ -30,7 +30,7 @@ from ptc_tools.context import RunContext
 from ptc_tools.invoke import Invoker
 from ptc_tools.tool import tool
 
-CALLS = 300
+CALLS = 1_000
 SETTLING = 600
 ROUND = 10
 AT_ONCE = 16

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 from ptc.approval import ApprovalRequest, Decision
 from ptc.exposure import LiveExposure
 from ptc.journaling import KeptEntries
+from ptc.offered import Offered
 from ptc.outcome_json import outcome_to_json
 from ptc.past import Past, decision_to_json
 from ptc.settings import Settings
 from ptc.stepping import DurableRecorder
 from ptc.store.errors import LeaseLost, RequestUncertain
-from ptc.store.protocol import Lease, RunStore, Step, StoredStatus
-from ptc.toolbox import Entry, entry_name
+from ptc.store.protocol import Lease, RunStore, Step, StoredStatus, immediate
+from ptc.toolbox import Entry
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext, idempotency_key
 from ptc_tools.contract import Contract
@@ -72,6 +73,7 @@ class Durable:
         self._next = self.past.last + 1
         self._notes: list[Note] = []
         self._joint: SQLiteRunStore | None = None
+        self._immediate = immediate(store)
         self._channel = ""
         self._open: set[asyncio.Future[None]] = set()
         self._contracts: dict[int, tuple[Contract, str]] = {}
@@ -81,12 +83,11 @@ class Durable:
         self._lingers = False
         self._last: tuple[Call, str] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._overdue = 0.0
         self._flushing: asyncio.Task[None] | None = None
         self._ended = False
         self._broken: PtcError | None = None
-        self._exposure: LiveExposure | None = None
-        self._version = 0
-        self._known: Sequence[Entry] = ()
+        self.offered = Offered(self.past)
         self.was = was
         self.request: Callable[[], int] = lambda: 0
 
@@ -102,25 +103,8 @@ class Durable:
 
     def watch(self, exposure: LiveExposure, request: Callable[[], int], known: Sequence[Entry]) -> None:
         """Told once by the driver: what the run offers, which request it is at, and the tools it may find."""
-        self._exposure, self.request, self._known = exposure, request, known
-        self._version = exposure.version
-
-    def restore_offer(self, number: int) -> None:
-        """What the run offered when it sent this request before. Raises ContractChanged."""
-        sent = self.past.sent.get(number)
-        self._offer(sent.get("offered") if sent is not None else None)
-
-    def restore_late_offer(self) -> None:
-        """What tools of the batch that was cut off had changed already."""
-        if self.request() == max(self.past.sent, default=0):
-            self._offer(self.past.offered)
-
-    def _offer(self, offered: JsonValue) -> None:
-        if self._exposure is None or not isinstance(offered, dict) or offered == self.offered():
-            return
-        names = cast("list[str]", offered["names"])
-        self._exposure.restore(names, offered["hosted_tool"] is True, self._known)
-        self._version = self._exposure.version
+        self.offered.watch(exposure, known)
+        self.request = request
 
     async def begin(self, start: JsonObject) -> None:
         """A new run gets its place. Raises RunExists."""
@@ -184,15 +168,25 @@ class Durable:
             return self.commit(write, step)
         if self._broken is not None:
             raise self._broken
+        loop = asyncio.get_running_loop()
+        if not self._notes:
+            self._overdue = loop.time() + LINGER
         self._notes.append(step)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LINGER, self._flush)
+            self._timer = loop.call_later(LINGER, self._flush)
         return Done(None)
 
     def _flush(self) -> None:
+        """What has waited long enough is written now. One timer serves many calls, so that most set none."""
         self._timer = None
-        if self._notes and self._flushing is None:
+        if not self._notes:
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self._flushing is None and now >= self._overdue:
             self._flushing = asyncio.create_task(self._write_notes())
+        else:
+            self._timer = loop.call_at(max(self._overdue, now + LINGER / 2), self._flush)
 
     async def _write_notes(self) -> None:
         try:
@@ -218,11 +212,7 @@ class Durable:
             raise self._broken
         if self._lease is None:  # the run ended before it began
             return None if write is None else await write()
-        steps = self._numbered([*self._notes, *own])
-        self._notes = []
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        steps = self._taken(own)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open.add(done)
         try:
@@ -256,6 +246,27 @@ class Durable:
         while self._open and self._channel != channel:
             await asyncio.wait(tuple(self._open))
         self._channel = channel
+
+    def commit_here(self, own: Note) -> bool:
+        """`commit` of one step where the store takes it without a wait. False: nothing was done."""
+        if self._immediate is None or self._lease is None or self._open or self._broken is not None:
+            return False
+        notes, first = self._notes, self._next
+        steps = self._taken((own,))
+        try:
+            done = self._immediate.append_here(self._lease, steps)
+        except PtcError as error:
+            self._broken = error
+            raise
+        if not done:
+            self._notes, self._next = notes, first
+        return done
+
+    def _taken(self, own: Sequence[Note]) -> list[Step]:
+        """What was noted, and `own`, as steps that are written now."""
+        steps = self._numbered([*self._notes, *own])
+        self._notes = []
+        return steps
 
     def _numbered(self, notes: Sequence[Note]) -> list[Step]:
         steps = [Step(self._next + index, kind, data) for index, (kind, data) in enumerate(notes)]
@@ -373,19 +384,9 @@ class Durable:
         given_up = isinstance(outcome, Uncertain) and outcome.message == GIVEN_UP
         settled = not given_up and not isinstance(outcome, Cancelled)
         data: JsonObject = {"key": key, "outcome": outcome_to_json(outcome), "settled": settled}
-        changed = self._exposure is not None and self._exposure.version != self._version
-        if changed and self._exposure is not None and isinstance(outcome, Success):
-            self._version = self._exposure.version
-            data["offered"] = self.offered()
+        if isinstance(outcome, Success) and self.offered.changed():
+            data["offered"] = self.offered.to_json()
         return "outcome", data
-
-    def offered(self) -> JsonObject | None:
-        if self._exposure is None:
-            return None
-        names: list[JsonValue] = [
-            ".".join(part for part in entry_name(entry) if part) for entry in self._exposure.entries
-        ]
-        return {"names": names, "hosted_tool": self._exposure.hosted_tool}
 
     def _token(self, contract: Contract) -> str:
         """The contract's fingerprint; the contract itself is kept once for each run."""

@@ -122,7 +122,7 @@ class Recovery:
             if self.is_code_tool(call):
                 self._give_calls_again(lambda inner: inner.call.caller == Program(call.call_id))
                 self._hear_programs(lambda _, program: program == call.call_id)
-            self.durable.restore_late_offer()
+            self.durable.offered.restore_late(self.durable.request())
             await self._reporter.event("call.reused", {"call_id": call.call_id}, run)
             return past.outcome
         if self.is_code_tool(call):

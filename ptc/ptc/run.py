@@ -238,7 +238,7 @@ class Run:
         while True:
             self._check_limits()
             if self._durable is not None:
-                self._durable.restore_offer(self._spent.requests + 1)
+                self._durable.offered.restore(self._spent.requests + 1)
             await compact_history(
                 self._settings.compact,
                 self._conversation,

@@ -16,6 +16,7 @@ from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Denied, Outcome
 from ptc_tools.record import Recorder
+from ptc_tools.settle import Done
 
 if TYPE_CHECKING:
     from ptc.durable import Durable, Note
@@ -34,11 +35,20 @@ class DurableRecorder:
         self._durable = durable
         self._inner = inner
 
-    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
+    def started(
+        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
+    ) -> Coroutine[Any, Any, object]:
         inner = self._inner
         key, step = self._durable.admission(call, contract, arguments, run)
+        if inner is None:
+            done = self._durable.commit_here(step)
+            return Done(_Token(key, None)) if done else self._admit(key, None, step)
         call = replace(call, attempt=self._durable.attempts[key])  # over all processes of the run
-        write = None if inner is None else _writing(inner.started, call, contract, arguments, run)
+        return self._admit(key, _writing(inner.started, call, contract, arguments, run), step)
+
+    async def _admit(
+        self, key: str, write: Callable[..., Coroutine[Any, Any, Any]] | None, step: Note
+    ) -> object:
         return _Token(key, await self._durable.commit(write, step))
 
     def finished(self, token: object, outcome: Outcome, duration_us: int) -> Coroutine[Any, Any, None]:
@@ -61,7 +71,7 @@ class DurableRecorder:
                 type, data = "run.recovered", {"steps": past.last, "status": durable.was}
             case "request.sent":
                 sent: JsonObject = {"request": data["request"], "attempt": data["attempt"]}
-                own.append(("sent", {**sent, "offered": durable.offered()}))
+                own.append(("sent", {**sent, "offered": durable.offered.to_json()}))
             case "program.started" | "program.finished":
                 told = self._program(type, data)
                 if told is None:

@@ -95,9 +95,9 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         with db:
             db.execute("UPDATE run_store SET version = version + 1")
         db.close()
-    with pytest.raises(ptc.StoreUnreadable, match=r"version 2; this library reads 1"):
+    with pytest.raises(ptc.StoreUnreadable, match=r"version 3; this library reads 1 to 2"):
         ptc.SQLiteRunStore(path)
-    with ptc.AuditLog(tmp_path / "a.db") as log, pytest.raises(ptc.StoreUnreadable, match="version 2"):
+    with ptc.AuditLog(tmp_path / "a.db") as log, pytest.raises(ptc.StoreUnreadable, match="version 3"):
         ptc.SQLiteRunStore(log)
 
 

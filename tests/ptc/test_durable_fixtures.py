@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ptc
+from ptc.store.schema import VERSION
 from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, function_call, outputs_in, reasoning
 
 DATA = Path(__file__).with_name("data")
@@ -82,7 +84,21 @@ async def test_a_store_of_each_version_is_recovered(text: str, tmp_path: Path) -
 def test_there_is_a_fixture_of_each_format() -> None:
     """An empty set of files would prove nothing."""
     assert list(DATA.glob("state_v1.json"))
-    assert list(DATA.glob("store_v1.sql"))
+    assert len(list(DATA.glob("store_v*.sql"))) == VERSION
+
+
+async def test_of_many_that_open_an_earlier_file_one_brings_it_up_to_date(tmp_path: Path) -> None:
+    """The processes of a service start at once, after the update."""
+    path = tmp_path / "runs.db"
+    db = sqlite3.connect(path)
+    db.executescript((DATA / "store_v1.sql").read_text())
+    before = db.execute("SELECT run, n, at, kind, data FROM steps ORDER BY run, n").fetchall()
+    with ThreadPoolExecutor(8) as threads:
+        for store in threads.map(ptc.SQLiteRunStore, [path] * 8):
+            store.close()
+    assert db.execute("SELECT run, n, at, kind, data FROM steps ORDER BY id").fetchall() == before
+    assert db.execute("SELECT version FROM run_store").fetchall() == [(VERSION,)]
+    db.close()
 
 
 async def pause(path: Path) -> ptc.RunState:
@@ -94,7 +110,7 @@ async def pause(path: Path) -> ptc.RunState:
 
 def write() -> None:
     """The fixtures of this version: a run that waits for an approval, its siblings finished."""
-    state, store_file = DATA / "state_v1.json", DATA / "store_v1.sql"
+    state, store_file = DATA / "state_v1.json", DATA / "store_v2.sql"
     made = DATA / "new.db"
     paused = asyncio.run(pause(made))
     if not state.exists():

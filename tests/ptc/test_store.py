@@ -118,7 +118,7 @@ def test_a_newer_store_is_refused(tmp_path: Path) -> None:
     ptc.SQLiteRunStore(tmp_path / "runs.db").close()
     db = sqlite3.connect(tmp_path / "runs.db")
     with db:
-        db.execute("UPDATE run_store SET version = 2")
+        db.execute("UPDATE run_store SET version = version + 1")
     db.close()
     with pytest.raises(StoreUnreadable):
         ptc.SQLiteRunStore(tmp_path / "runs.db")

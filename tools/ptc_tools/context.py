@@ -13,7 +13,7 @@ from ptc_tools.call import Call, JsonValue, Program
 from ptc_tools.experimental import PROGRESSIVE_TOOLS, warn_experimental
 from ptc_tools.outcome import Outcome
 from ptc_tools.secret import Secret
-from ptc_tools.strict_json import canonical, loads
+from ptc_tools.strict_json import MAX_DEPTH, canonical, loads
 
 if TYPE_CHECKING:
     from ptc_tools.record import Recorder
@@ -203,7 +203,8 @@ class ToolContext:
 def idempotency_key(run: RunContext, call: Call) -> str:
     """See `ToolContext.idempotency_key`. Raises `InvalidJson` if the call's arguments are none."""
     given = call.arguments
+    text = isinstance(given, str)
     arguments = (loads(given) if given else {}) if isinstance(given, str) else dict(given or {})
     caller = call.caller.caller_id if isinstance(call.caller, Program) else None
     bound = [run.run_id, call.call_id, call.namespace, call.name, arguments, caller]
-    return "ptc-" + hashlib.sha256(canonical(bound)).hexdigest()[:40]
+    return "ptc-" + hashlib.sha256(canonical(bound, max_depth=MAX_DEPTH + 1, checked=text)).hexdigest()[:40]

@@ -68,12 +68,13 @@ def dumps(value: object, *, max_depth: int = MAX_DEPTH) -> str:
         raise InvalidJson(f"not a JSON value: {error}") from None
 
 
-def canonical(value: object, *, max_depth: int = MAX_DEPTH) -> bytes:
+def canonical(value: object, *, max_depth: int = MAX_DEPTH, checked: bool = False) -> bytes:
     """The one byte string for a JSON value: keys sorted by code point, compact, UTF-8. For hashing.
 
-    Raises `InvalidJson` as `dumps` does.
+    Raises `InvalidJson` as `dumps` does. `checked`: the value is what `loads` gave, and need not be walked again.
     """
-    _check(value, max_depth)
+    if not checked:
+        _check(value, max_depth)
     try:
         return _CANONICAL.encode(value).encode("utf-8")
     except (TypeError, ValueError) as error:

@@ -10,10 +10,11 @@ from ptc.store.errors import (
     StoreUnavailable,
     StoreUnreadable,
 )
-from ptc.store.protocol import Lease, RunInfo, RunStore, Step, StoredRun, StoredStatus
+from ptc.store.protocol import ImmediateStore, Lease, RunInfo, RunStore, Step, StoredRun, StoredStatus
 from ptc.store.sqlite import SQLiteRunStore
 
 __all__ = [
+    "ImmediateStore",
     "Lease",
     "LeaseLost",
     "RequestUncertain",

@@ -22,8 +22,9 @@ Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 _QUICK: Final = 0.001
 """Seconds: a commit that takes longer is none that an event loop should wait for."""
-_DISTRUST: Final = 1.0
-"""Seconds for which the thread does all commits after one that was not quick."""
+_DISTRUST: Final = 100
+"""Times as long as a commit took that was not quick the thread does them all: an event loop waits for a slow disk for
+about a hundredth of its time."""
 _BUSY_MS: Final = 10_000
 _COMMITS_A_CHECKPOINT: Final = 250
 """Each changes a page or two. Checkpoints are the thread's: they take some milliseconds."""
@@ -67,20 +68,13 @@ class Commits:
         self._commits = 0
         self._patient = True
 
-    async def do(
-        self, work: Callable[[sqlite3.Connection], T], *, one_statement: bool = False, alone: bool = False
-    ) -> T:
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, one_statement: bool = False) -> T:
         """What `work` returns, once it is durable. Raises what it raised, and StoreUnavailable.
 
         `one_statement`: it writes with one statement at most, which is a transaction of its own where nobody
-        else waits; it must not write where it raises. `alone`: nobody else is expected to write now.
+        else waits; it must not write where it raises.
         """
         job = _Job(work, one_statement=one_statement)
-        if alone and self._did_here(job):
-            if job.error is not None:
-                raise job.error
-            done: T = job.result
-            return done
         job.future = asyncio.get_running_loop().create_future()
         with self._wake:
             self._check_open()
@@ -96,8 +90,12 @@ class Commits:
         if self._closing:
             raise StoreUnavailable("the run store is closed")
 
-    def _did_here(self, job: _Job) -> bool:
-        """Commits without the thread, unless that is busy, the disk was slow, or a checkpoint is due."""
+    def do_here(self, work: Work) -> bool:
+        """Commits one statement without the thread: whether it did. For whoever expects nobody else to write.
+
+        Not where the thread is busy, the disk was slow, a checkpoint is due or another process writes. Raises as
+        `do` does.
+        """
         if self._queue or self._busy:  # in this order: a step must not overtake one that the thread has taken
             return False
         if self._db is None or self._commits >= _COMMITS_A_CHECKPOINT:
@@ -105,6 +103,7 @@ class Commits:
         began = time.monotonic()
         if began < self._distrust_until or not self._writing.acquire(blocking=False):
             return False
+        job = _Job(work, one_statement=True)
         try:
             self._check_open()
             self._commit([job], patient=False)
@@ -112,7 +111,9 @@ class Commits:
             self._writing.release()
         took = time.monotonic() - began
         if took > _QUICK:
-            self._distrust_until = began + took + _DISTRUST
+            self._distrust_until = began + took * _DISTRUST
+        if job.error is not None:
+            raise job.error
         return not job.again
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, cast
 
 from ptc_tools.call import JsonObject
 
@@ -96,3 +96,23 @@ class RunStore(Protocol):
 
     async def aclose(self) -> None:
         """Lets go of everything. Runs that were held become free."""
+
+
+class ImmediateStore(RunStore, Protocol):
+    """What a store may have besides: a step that is durable before the call returns, where that takes no wait."""
+
+    def append_here(self, lease: Lease, steps: Sequence[Step]) -> bool:
+        """`append` without giving way to other tasks, for a run that is alone. False: nothing was done.
+
+        Raises as `append` does. Only for a disk that is quick: the event loop waits for it.
+        """
+
+
+def immediate(store: RunStore) -> ImmediateStore | None:
+    """The store, if it is one; not where a class of its own overrides `append` alone, to see every step."""
+    for kind in type(store).__mro__:
+        if "append_here" in vars(kind):
+            return cast("ImmediateStore", store)
+        if "append" in vars(kind):
+            return None
+    return None

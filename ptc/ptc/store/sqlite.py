@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
+from pydantic_core import to_json
+
 from ptc.audit.schema import APPLICATION_ID as OF_AN_AUDIT_LOG
 from ptc.errors import ConfigurationError
 from ptc.store.commits import Commits
@@ -33,26 +35,12 @@ from ptc.store.errors import (
 from ptc.store.files import make_file
 from ptc.store.holders import is_dead, new_holder
 from ptc.store.protocol import Lease, RunInfo, Step, StoredRun, StoredStatus
+from ptc.store.schema import ADD, APPLICATION_ID, READ, add_all, prepare
 from ptc_tools.call import JsonObject
 
 if TYPE_CHECKING:
     from ptc.audit import AuditLog
 
-APPLICATION_ID: Final = 0x50544352
-VERSION: Final = 1
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS run_store (version INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS runs (
-    run TEXT PRIMARY KEY, status TEXT NOT NULL, epoch INTEGER NOT NULL, holder TEXT, expires INTEGER NOT NULL,
-    created INTEGER NOT NULL, updated INTEGER NOT NULL, labels TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS steps (
-    run TEXT NOT NULL, n INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL,
-    PRIMARY KEY (run, n)
-) STRICT, WITHOUT ROWID;
-"""
-_SAY_VERSION: Final = "INSERT INTO run_store SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM run_store);"
-_INSERT: Final = "INSERT INTO steps VALUES (?,?,?,?,?)"
 _END: Final = "UPDATE runs SET status = ?, holder = NULL, updated = ? WHERE run = ? AND epoch = ?"
 
 _CHECKPOINT_PAGES: Final = 1024
@@ -65,6 +53,7 @@ _IN_ONE: Final = 64
 Statement: TypeAlias = "tuple[str, tuple[object, ...]]"
 T = TypeVar("T")
 
+_add_all = lru_cache(maxsize=_IN_ONE)(add_all)
 _EPOCHS: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
 """Who holds what in a store that shares an audit log's file: a log has one process, so this decides."""
 
@@ -109,8 +98,8 @@ class SQLiteRunStore:
         def work(db: sqlite3.Connection) -> None:
             if db.execute("SELECT 1 FROM runs WHERE run = ?", (run_id,)).fetchone():
                 raise RunExists(f"the store has a run {run_id!r} already", run_id=run_id)
-            db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?)", run)
-            db.executemany(_INSERT, rows)
+            db.execute("INSERT INTO runs VALUES (NULL,?,?,?,?,?,?,?,?)", run)
+            db.executemany(ADD, rows)
 
         await self._commits.do(work)
         return self._hold(lease)
@@ -120,11 +109,11 @@ class SQLiteRunStore:
 
         def work(db: sqlite3.Connection) -> StoredRun:
             row = db.execute(
-                "SELECT status, epoch, holder, expires, created FROM runs WHERE run = ?", (run_id,)
+                "SELECT id, status, epoch, holder, expires, created FROM runs WHERE run = ?", (run_id,)
             ).fetchone()
             if row is None:
                 raise RunUnknown(f"there is no run {run_id!r} in {self.path}", run_id=run_id)
-            status, epoch, holder, expires, created = row
+            key, status, epoch, holder, expires, created = row
             if holder is not None and expires > now and not is_dead(holder):
                 raise RunLeased(
                     f"the run {run_id!r} is driven by {holder}; wait for it, or {(expires - now) / 1e6:.0f} s"
@@ -137,8 +126,7 @@ class SQLiteRunStore:
                 "UPDATE runs SET epoch = ?, holder = ?, expires = ?, updated = ?, status = 'running' WHERE run = ?",
                 (lease.epoch, self._holder, now + self._term, now, run_id),
             )
-            steps = db.execute("SELECT n, kind, data FROM steps WHERE run = ? ORDER BY n", (run_id,))
-            read = tuple(Step(n, kind, _json(data, run_id)) for n, kind, data in steps)
+            read = tuple(Step(n, kind, _json(data, run_id)) for n, kind, data in db.execute(READ, (key,)))
             return StoredRun(run_id, cast("StoredStatus", status), read, lease, created)
 
         stored = await self._commits.do(work)
@@ -148,26 +136,28 @@ class SQLiteRunStore:
     async def append(
         self, lease: Lease, steps: Sequence[Step], *, status: StoredStatus | None = None
     ) -> None:
+        if status is None and self.append_here(lease, steps):
+            return
         if status is None and 0 < len(steps) <= _IN_ONE:
-            statement, values = _appending(lease, steps)
-
-            def append(db: sqlite3.Connection) -> None:
-                if db.execute(statement, values).rowcount != len(steps):
-                    raise _lost(lease)
-
-            await self._commits.do(append, one_statement=True, alone=len(self._held) == 1)
+            await self._commits.do(_appending(lease, steps), one_statement=True)
             return
         rows = _rows(lease.run_id, steps)
 
         def work(db: sqlite3.Connection) -> None:
             self._check(db, lease)
-            db.executemany(_INSERT, rows)
+            db.executemany(ADD, rows)
             if status is not None:
                 db.execute(_END, (status, _now(), lease.run_id, lease.epoch))
 
         await self._commits.do(work)
         if status is not None:
             self._held.pop(lease.run_id, None)
+
+    def append_here(self, lease: Lease, steps: Sequence[Step]) -> bool:
+        """See ptc.store.ImmediateStore. Where this process drives one run only, nobody else is to be let in."""
+        if len(self._held) != 1 or not 0 < len(steps) <= _IN_ONE:
+            return False
+        return self._commits.do_here(_appending(lease, steps))
 
     async def append_with(
         self,
@@ -180,7 +170,7 @@ class SQLiteRunStore:
         """Steps in the transaction of an audit record: `write` is given the statements to go with it."""
         if self._epochs.get(lease.run_id) != lease.epoch:
             raise _lost(lease)
-        statements: list[Statement] = [(_INSERT, row) for row in _rows(lease.run_id, steps)]
+        statements: list[Statement] = [(ADD, row) for row in _rows(lease.run_id, steps)]
         if status is not None:
             statements.append((_END, (status, _now(), lease.run_id, lease.epoch)))
         return await write(statements)
@@ -262,7 +252,7 @@ class SQLiteRunStore:
             db.execute("PRAGMA journal_mode=WAL").fetchall()
             db.execute("PRAGMA synchronous=FULL")
             db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
-            self._prepare(db)
+            prepare(db, self.path, own_file=self.log is None)
         except sqlite3.OperationalError as error:
             db.close()
             raise StoreUnavailable(f"{self.path} cannot be opened: {error}") from error
@@ -286,21 +276,6 @@ class SQLiteRunStore:
         if self.log is None and identity != APPLICATION_ID and (identity or tables):
             raise StoreUnreadable(f"{self.path} is another application's database: give the store its own")
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_store'").fetchone():
-            mark = f"PRAGMA application_id={APPLICATION_ID};" if self.log is None else ""
-            db.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}{mark}{_SAY_VERSION}COMMIT;")
-        versions = db.execute("SELECT version FROM run_store").fetchall()
-        if len(versions) != 1:
-            raise StoreUnreadable(
-                f"{self.path} is damaged: it does not say its version; take it from a backup"
-            )
-        ((version,),) = versions
-        if version != VERSION:
-            raise StoreUnreadable(
-                f"{self.path} is a run store of version {version}; this library reads {VERSION}"
-            )
-
 
 def _path_in(log: AuditLog) -> Path:
     if not hasattr(log, "can_hold_runs"):
@@ -318,26 +293,28 @@ def _rows(run_id: str, steps: Sequence[Step]) -> list[tuple[object, ...]]:
     return [(run_id, step.n, now, step.kind, _text(step.data)) for step in steps]
 
 
-def _appending(lease: Lease, steps: Sequence[Step]) -> tuple[str, list[object]]:
-    """One statement that adds all steps where the lease holds, and none where it does not."""
+def _appending(lease: Lease, steps: Sequence[Step]) -> Callable[[sqlite3.Connection], None]:
+    """By one statement, which adds all steps where the lease holds, and none where it does not."""
     now = _now()
-    values: list[object] = []
+    values: list[object] = [lease.run_id, lease.epoch, lease.holder]
     for step in steps:
         values += (step.n, now, step.kind, _text(step.data))
-    return _appending_rows(len(steps)), [*values, lease.run_id, lease.epoch, lease.holder]
 
+    def append(db: sqlite3.Connection) -> None:
+        if db.execute(_add_all(len(steps)), values).rowcount != len(steps):
+            raise _lost(lease)
 
-@lru_cache(maxsize=_IN_ONE)
-def _appending_rows(count: int) -> str:
-    rows = ",".join(["(?,?,?,?)"] * count)
-    return (
-        f"INSERT INTO steps SELECT run, new.* FROM (VALUES {rows}) AS new, runs"  # noqa: S608 - no text
-        " WHERE run = ? AND epoch = ? AND holder = ?"
-    )
+    return append
 
 
 def _text(data: object) -> str:
-    # Escaped, since a model's text may hold half of a surrogate pair, which goes back as it came.
+    """JSON that `_json` gives back as it was, also half of a surrogate pair, which a model's text may hold."""
+    try:
+        text = to_json(data).decode()  # several times as quick as json, which decides what it cannot write
+    except ValueError:
+        text = ""
+    if text and "NaN" not in text and "Infinity" not in text:
+        return text
     try:
         return json.dumps(data, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
