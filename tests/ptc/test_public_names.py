@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import ptc
@@ -12,18 +13,13 @@ import ptc
 
 def test_every_public_name_is_there_and_every_name_is_listed() -> None:
     """What type checkers see, what `__all__` says and what loads are one list."""
-    source = ast.parse(Path(ptc.__file__).read_text())
-    block = next(node for node in source.body if isinstance(node, ast.If))  # the one for type checkers
-    seen = {
-        alias.asname or alias.name
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert seen | {"__version__"} == set(ptc.__all__)
-    assert sorted(set(ptc.__all__)) == sorted(ptc.__all__)
+    stub = Path(ptc.__file__).with_suffix(".pyi")
+    told = [node for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in told for alias in node.names}
+    assert seen.keys() - {"audit", "testing"} == set(ptc.__all__)
     for name in ptc.__all__:
-        assert getattr(ptc, name) is not None
+        assert getattr(ptc, name) is getattr(import_module(str(seen[name])), name)
+    assert sorted(set(ptc.__all__)) == sorted(ptc.__all__)
     assert set(dir(ptc)) >= set(ptc.__all__)
 
 
