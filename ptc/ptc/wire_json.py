@@ -8,23 +8,21 @@ range, and nesting that some recursive reader would choke on.
 from __future__ import annotations
 
 import json
-import math
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Final, cast
 
-from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.call import JsonValue
 from ptc_tools.errors import InvalidJson
+from ptc_tools.strict_json import DECODER
 
 MAX_DEPTH: Final = 100
 """Deeper than any schema or item in use, and shallow enough for a run state (see `ptc.state`) to hold it."""
-
-_Pairs: TypeAlias = "list[tuple[str, JsonValue]]"
 
 
 def loads(data: bytes) -> JsonValue:
     """The value of a document in UTF-8. Raises InvalidJson."""
     try:
         text = data.decode("utf-8-sig")
-        value = cast("JsonValue", _DECODER.decode(text))
+        value = cast("JsonValue", DECODER.decode(text))
     except UnicodeDecodeError as error:
         raise InvalidJson(f"not UTF-8 at byte {error.start}") from None
     except RecursionError:
@@ -77,24 +75,3 @@ def _check_depth(value: object) -> None:
             return
         level = below
     raise InvalidJson(f"nested deeper than {MAX_DEPTH} levels")
-
-
-def _reject(name: str) -> NoReturn:
-    raise InvalidJson(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise InvalidJson("a number is out of range: it would become an infinity")
-    return number
-
-
-def _object(pairs: _Pairs) -> JsonObject:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise InvalidJson("an object has the same key twice")
-    return value
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_reject)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import NoReturn, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias, cast
 
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson
@@ -101,7 +101,7 @@ def _parsed(document: str) -> JsonValue:
         value, end = _SCAN(document, 0)
     except StopIteration:
         end = -1
-    return cast("JsonValue", value if end == len(document) else _DECODER.decode(document))
+    return cast("JsonValue", value if end == len(document) else DECODER.decode(document))
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -177,8 +177,11 @@ def _check(value: object, max_depth: int) -> None:
         level = below
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_reject_constant)
-_SCAN: Callable[[str, int], tuple[object, int]] = vars(_DECODER)["scan_once"]
+DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_finite, parse_constant=_reject_constant
+)
+"""Refuses duplicate keys, NaN and what would be an infinity; lone surrogates and any depth pass."""
+_SCAN: Callable[[str, int], tuple[object, int]] = vars(DECODER)["scan_once"]
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
 _CANONICAL = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False
