@@ -152,14 +152,15 @@ def _found(names: Sequence[str], entries: Sequence[Entry]) -> tuple[Entry, ...]:
 def check_contracts(state: RunState, step: Step, refuses: Callable[[ApprovalRequest], bool]) -> None:
     """A waiting call runs under the contract that it was asked for with, or one that it covers. Raises
     ContractChanged, but not for a call that somebody denied: `refuses` is asked about one that changed."""
+    items = {call_key(item): item for item in state.pending}
     for request in state.approvals:
         stored = state.contracts.get(request.call_id)
         if stored is None:
             continue
         old = Contract.from_json(stored)
-        tool = step.functions.resolve(request.namespace, request.name) or step.handlers.resolve(
-            None, request.name
-        )
+        item = items.get(request.call_id)  # none: a call from inside a local program, which is one of a function
+        kind, server = ("function_call", None) if item is None else (item_type(item), item.get("server_label"))
+        tool = step.resolve(kind, request.namespace, request.name, server=server)
         if tool is None:
             if refuses(request):
                 continue

@@ -280,6 +280,35 @@ async def test_a_waiting_call_runs_under_the_contract_that_it_was_asked_for_with
         await runner(endpoint, look).resume(elsewhere(paused.state), decisions={"c1": ptc.Approve()})
 
 
+def mcp_server(label: str, effects: Any) -> Any:
+    return ptc.client_tool(
+        {"type": "mcp", "server_label": label, "server_url": "https://m"}, lambda request: True, effects=effects
+    )
+
+
+@pytest.mark.parametrize(("now", "changed"), [("write", False), ("destructive", True), (None, True)])
+async def test_a_waiting_request_of_an_mcp_server_is_compared_with_its_own_contract(
+    now: Any, changed: bool
+) -> None:
+    """Not with the first server's: a server of that name that may do more is not what somebody approved."""
+    asked: Any = {"id": "a", "type": "mcp_approval_request", "server_label": "b", "name": "n", "arguments": "{}"}
+    approver = ptc.PauseForApproval(ask=ptc.ask_for(effects=["write", "destructive"]))
+    endpoint = FakeEndpoint([asked], [answer()])
+    first = mcp_server("a", "read")
+    paused = await runner(endpoint, first, mcp_server("b", "write"), approver=approver).run("go")
+    assert paused.state is not None
+    here = [first, *([] if now is None else [mcp_server("b", now)])]
+    going_on = runner(endpoint, *here, approver=approver).resume(
+        elsewhere(paused.state), decisions={"a": ptc.Approve()}
+    )
+    if changed:
+        with pytest.raises(ptc.ContractChanged):
+            await going_on
+    else:
+        assert (await going_on).status == "completed"
+        assert endpoint.inputs[1][-1]["approve"] is True
+
+
 async def test_a_decision_about_nothing_is_refused() -> None:
     """A typing mistake must not pass for a decision."""
     endpoint = FakeEndpoint([function_call("drop")])
