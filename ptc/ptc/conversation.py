@@ -50,6 +50,7 @@ from ptc.reading import (
     output_of,
     pending_of,
     text_of,
+    without_copies,
 )
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson
@@ -315,7 +316,7 @@ class Conversation:
         return (StillRunning(response_id, status),)
 
     def _read(self, response: Mapping[str, object], *, whole: bool) -> tuple[Event, ...]:
-        output = output_of(response)
+        output = without_copies(output_of(response))
         check_sendable(output)
         pending = pending_of(output, whole=whole)
         messages = messages_of(output)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptc.items import call_key, is_client_call, is_output, item_type
+from ptc.items import call_key, is_client_call, is_output, item_type, owner_of
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
@@ -31,7 +31,7 @@ def orphans(items: Sequence[JsonObject]) -> list[str]:
     found: list[str] = []
     for item in items:
         kind, key = item_type(item), call_key(item)
-        owner = _owner(item)
+        owner = owner_of(item)
         if kind == "program":
             programs.add(str(key))
         elif kind == "program_output" and key not in programs:
@@ -124,12 +124,6 @@ def _is_open(unit: Sequence[JsonObject]) -> bool:
     return kinds.count("program") > kinds.count("program_output") or bool(orphans(unit))
 
 
-def _owner(item: JsonObject) -> str | None:
-    caller = item.get("caller")
-    owner = caller.get("caller_id") if isinstance(caller, dict) else None
-    return owner if isinstance(owner, str) else None
-
-
 class _Groups:
     """Union-find over positions."""
 
@@ -156,7 +150,7 @@ class _Groups:
 def _join_owners(items: Sequence[JsonObject], groups: _Groups) -> None:
     place: dict[str, int] = {}
     for index, item in enumerate(items):
-        kind, key, owner = item_type(item), call_key(item), _owner(item)
+        kind, key, owner = item_type(item), call_key(item), owner_of(item)
         for name in filter(
             None, (f"program {key}" if kind.startswith("program") else None, owner and f"program {owner}")
         ):

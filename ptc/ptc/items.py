@@ -93,6 +93,13 @@ def caller_of(item: JsonObject) -> Caller:
     return Program("")
 
 
+def owner_of(item: JsonObject) -> str | None:
+    """The call id of the program that an item belongs to, hosted items included; None for all other."""
+    caller = item.get("caller")
+    owner = caller.get("caller_id") if isinstance(caller, dict) else None
+    return owner if isinstance(owner, str) else None
+
+
 def call_of(item: JsonObject) -> Call:
     """The call that an item asks for, in the words of the one path.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ptc.errors import RemoteProtocolError
 from ptc.events import Event, PendingCall, ProgramClosed, ProgramOpened, ProgramPaused
-from ptc.items import item_type
+from ptc.items import call_key, item_type, owner_of
 from ptc_tools.call import JsonObject, Program
 
 
@@ -28,11 +28,18 @@ class HostedPrograms:
         return len(self._open)
 
     def events_of(self, output: Sequence[JsonObject]) -> list[Event]:
-        """What a response opens and closes; nothing is noted yet. Raises RemoteProtocolError."""
+        """What a response opens and closes; nothing is noted yet. Raises RemoteProtocolError.
+
+        What belongs to a program comes after it: an item before it is out of order, or forged.
+        """
         events: list[Event] = []
         known = set(self._known)
+        to_come = {call_key(item) for item in output if item_type(item) == "program"} - known
         for item in output:
             kind, call_id = item_type(item), item.get("call_id")
+            owner = owner_of(item) if kind != "program_output" else call_key(item)
+            if owner is not None and owner in to_come and owner not in known:
+                raise RemoteProtocolError(f"a {kind} item came before its program, {owner!r}")
             if kind not in ("program", "program_output"):
                 continue
             if not isinstance(call_id, str) or not call_id:

@@ -31,6 +31,24 @@ def output_of(response: Mapping[str, object]) -> list[JsonObject]:
     return output
 
 
+def without_copies(output: list[JsonObject]) -> list[JsonObject]:
+    """The items, each once: what a service tells twice, the same under the same id, was said once.
+
+    Calls and programs are not looked at: two of one id are refused, not merged.
+    """
+    seen: dict[str, JsonObject] = {}
+    kept: list[JsonObject] = []
+    for item in output:
+        own = item.get("id")
+        known = seen.get(own) if isinstance(own, str) else None
+        if known is not None and known == item and not is_client_call(item) and item_type(item) != "program":
+            continue
+        if isinstance(own, str) and own:
+            seen.setdefault(own, item)
+        kept.append(item)
+    return kept
+
+
 def check_sendable(output: Sequence[JsonObject]) -> None:
     """Raises RemoteProtocolError for items that could not be sent back as they are: they are not JSON."""
     try:

@@ -282,7 +282,9 @@ async def test_a_waiting_call_runs_under_the_contract_that_it_was_asked_for_with
 
 def mcp_server(label: str, effects: Any) -> Any:
     return ptc.client_tool(
-        {"type": "mcp", "server_label": label, "server_url": "https://m"}, lambda request: True, effects=effects
+        {"type": "mcp", "server_label": label, "server_url": "https://m"},
+        lambda request: True,
+        effects=effects,
     )
 
 
@@ -291,7 +293,13 @@ async def test_a_waiting_request_of_an_mcp_server_is_compared_with_its_own_contr
     now: Any, changed: bool
 ) -> None:
     """Not with the first server's: a server of that name that may do more is not what somebody approved."""
-    asked: Any = {"id": "a", "type": "mcp_approval_request", "server_label": "b", "name": "n", "arguments": "{}"}
+    asked: Any = {
+        "id": "a",
+        "type": "mcp_approval_request",
+        "server_label": "b",
+        "name": "n",
+        "arguments": "{}",
+    }
     approver = ptc.PauseForApproval(ask=ptc.ask_for(effects=["write", "destructive"]))
     endpoint = FakeEndpoint([asked], [answer()])
     first = mcp_server("a", "read")

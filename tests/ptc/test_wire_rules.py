@@ -177,6 +177,26 @@ async def test_rule_6_a_forged_caller_runs_nothing(caller_id: str) -> None:
     assert result.calls[0].outcome.status == "denied"
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        [function_call(caller=by_program()), program()],
+        [function_call(call_id="c0"), function_call(caller=by_program()), program()],
+        [{"type": "code_interpreter_call", "id": "ci", "code": "1", "caller": by_program()}, program()],
+        [program_output(), program(), function_call(caller=by_program())],
+    ],
+)
+async def test_rule_6_what_comes_before_its_program_is_refused(output: list[Any]) -> None:
+    """The program was not open where its call stood, and a service takes no such history back: nothing of the
+    response runs, where the call alone would have had its effect first."""
+    for streamed in (False, True):
+        endpoint = FakeEndpoint(output, [program_output(), answer()])
+        face = runner(endpoint)
+        with pytest.raises(ptc.RemoteProtocolError, match="before its program"):
+            await (face.stream("go").finish() if streamed else face.run("go"))
+        assert (RAN, len(endpoint.bodies)) == ([], 1)
+
+
 async def test_rule_6_a_program_that_ended_calls_no_more() -> None:
     """A late call is as forged as an invented one."""
     endpoint = FakeEndpoint([program()], [program_output(), function_call(caller=by_program())], [answer()])
@@ -236,6 +256,20 @@ async def test_rule_8_the_answer_is_the_final_phase() -> None:
     assert (
         await runner(FakeEndpoint([commentary(), answer("old", phase=None)])).run("go")
     ).output_text == "old"
+
+
+async def test_rule_8_what_comes_twice_was_said_once() -> None:
+    """The same item under the same id: told once, closed once, and sent back once, since ids may not repeat. Two
+    messages of different ids are two."""
+    first = [reasoning(), reasoning(), program(), function_call(caller=by_program())]
+    last = [program_output(), program_output(), answer("It is 4."), answer("It is 4.")]
+    endpoint = FakeEndpoint(first, last, [answer("a"), answer("a", id="msg_2")])
+    face = runner(endpoint)
+    result = await face.run("go")
+    assert result.output_text == "It is 4."
+    kinds = [item["type"] for item in result.items]
+    assert [kinds.count(kind) for kind in ("reasoning", "program_output", "message")] == [1, 1, 2]
+    assert (await face.run(result.to_input("next"))).output_text == "aa"
 
 
 async def test_rule_8_going_on_has_an_end() -> None:
