@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, overload
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, overload
 
 from ptc.errors import ContractChanged
 from ptc.handlers import ClientTool
@@ -30,6 +31,8 @@ from ptc_tools.errors import DuplicateTool
 from ptc_tools.tool import Tool
 
 _Key: TypeAlias = tuple[str, int]
+ATTEMPT: Final[ContextVar[object]] = ContextVar("attempt of a call", default=None)
+"""Which attempt of a call runs here: a middleware may make several at one time, and each fails by itself."""
 
 
 @dataclass(slots=True)
@@ -37,12 +40,14 @@ class _Change:
     """One change of the list, on behalf of the call `key`; None once that call has succeeded.
 
     `entry` None stands for the programs tool. `retires`: a program that is open could call what goes.
+    `attempt` made it; None where that is not known, as in a thread that a tool has started by itself.
     """
 
     key: _Key | None
     adds: bool
     entry: Entry | None
     retires: bool = False
+    attempt: object = field(default_factory=ATTEMPT.get)
 
 
 class LiveTools(Sequence[object]):
@@ -182,16 +187,17 @@ class LiveExposure:
                 for change in self._changes:
                     change.key = None if change.key == key else change.key
             else:
-                self._undo(key)
+                self._undo([change for change in self._changes if change.key == key])
             if all(change.key is None for change in self._changes):
                 self._changes.clear()
 
     def take_back(self, call: Call) -> None:
-        """An attempt of the call failed: what it changed is undone, though the call may go on with another."""
+        """The attempt of the call that runs here failed: what it changed is undone, and not what another did."""
         with self._lock:
-            key = _id(call)
-            if any(change.key == key for change in self._changes):
-                self._undo(key)
+            key, attempts = _id(call), (ATTEMPT.get(), None)
+            made = [change for change in self._changes if change.key == key and change.attempt in attempts]
+            if made:
+                self._undo(made)
 
     def close(self) -> None:
         """The run is over: contexts that somebody kept work no more."""
@@ -221,8 +227,8 @@ class LiveExposure:
 
     # Inside
 
-    def _undo(self, key: _Key) -> None:
-        self._changes = [change for change in self._changes if change.key != key]
+    def _undo(self, changes: Sequence[_Change]) -> None:
+        self._changes = [kept for kept in self._changes if not any(kept is change for change in changes)]
         self._entries, self._retired, self.hosted_tool = self._before
         for change in self._changes:
             self._make(change)

@@ -6,7 +6,9 @@ further out may retry or replace. It changes no outcome.
 
 from __future__ import annotations
 
-from ptc.exposure import LiveExposure
+import asyncio
+
+from ptc.exposure import ATTEMPT, LiveExposure
 from ptc_tools.middleware import Invocation, Next
 from ptc_tools.outcome import Outcome, Success
 
@@ -18,7 +20,16 @@ class TakeBack:
         self._exposure = exposure
 
     async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome:
-        outcome = await next(invocation)
-        if not isinstance(outcome, Success):
+        before = ATTEMPT.set(object())
+        try:
+            outcome = await next(invocation)
+            if not isinstance(outcome, Success):
+                self._exposure.take_back(invocation.call)
+        except (
+            asyncio.CancelledError
+        ):  # given up, by a layer that had its answer from another attempt perhaps
             self._exposure.take_back(invocation.call)
+            raise
+        finally:
+            ATTEMPT.reset(before)
         return outcome

@@ -560,3 +560,47 @@ async def test_a_call_of_a_local_program_changes_no_tools_in_a_real_run() -> Non
     assert names[1] == ["change", "add", "run_program"]
     assert names[2] == ["change", "add", "more", "run_program"]
     assert outputs_in(endpoint.bodies[3])["q"]["value"] == 7
+
+
+@pytest.mark.parametrize("loser", ["fails", "is cancelled"])
+@pytest.mark.parametrize("winner", ["first", "second"])
+async def test_of_attempts_at_one_time_each_takes_back_its_own_changes(loser: str, winner: str) -> None:
+    """A layer may hedge: what the attempt that gave the result has changed stays, also where the other one failed
+    after it, and what that one changed goes."""
+    changed = {"wins": asyncio.Event(), "loses": asyncio.Event()}
+    begun: list[str] = []
+
+    @ptc.tool(effects="read")
+    async def load(context: ptc.ToolContext) -> str:
+        """Load more tools."""
+        begun.append("")
+        wins = (len(begun) == 1) is (winner == "first")
+        context.add_tools(extra if wins else plain)
+        changed["wins" if wins else "loses"].set()
+        await changed["loses" if wins else "wins"].wait()
+        if wins:
+            return "loaded"
+        if loser == "fails":
+            raise ValueError("no")
+        await asyncio.Event().wait()
+        return ""
+
+    async def hedge(invocation: Any, next: Any) -> Any:
+        waiting = {asyncio.create_task(next(invocation)) for _ in range(2)}
+        while True:
+            done, waiting = await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
+            outcome = next_good(done)
+            if outcome is None:
+                continue
+            for task in waiting:
+                if loser == "is cancelled":
+                    task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            return outcome
+
+    def next_good(done: Any) -> Any:
+        return next((task.result() for task in done if isinstance(task.result(), ptc.Success)), None)
+
+    endpoint = FakeEndpoint([function_call("load", arguments="{}")], [answer()])
+    await runner(endpoint, load, middleware=[hedge]).run("go")
+    assert offered(endpoint.bodies[1]) == ["load", "extra"]
