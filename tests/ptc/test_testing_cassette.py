@@ -82,9 +82,22 @@ async def test_another_request_than_the_recorded_one_is_an_error_that_says_where
         assert cause.path == "$.body.input[0].content"
 
 
-@pytest.mark.parametrize("content", [None, "", "{}", json.dumps({"version": 99, "exchanges": []})])
+ODD = {"method": "POST", "url": "/v1/responses", "body": {}, "status": "200", "headers": {}, "answer": 3}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "",
+        "{}",
+        json.dumps({"version": 99, "exchanges": []}),
+        json.dumps({"version": 1, "exchanges": [ODD]}),
+        json.dumps({"version": 1, "exchanges": [{**ODD, "status": 200, "answer": "", "headers": 1}]}),
+    ],
+)
 def test_a_file_that_is_no_cassette_is_an_error(tmp_path: Path, content: str | None) -> None:
-    """Missing, empty, of another kind or of another version."""
+    """Missing, empty, of another kind, of another version, or with what none has recorded."""
     path = tmp_path / "run.json"
     if content is not None:
         path.write_text(content)
@@ -144,6 +157,79 @@ def test_what_the_audit_record_would_redact_is_not_kept(secret: Any) -> None:
     hidden = ("hunter2", "123456", "AKIAIOSFODNN7EXAMPLE", "ann@", "4111")
     assert not any(part in shown for part in hidden)
     assert cleaner.value(cleaned) == cleaned
+
+
+AWS = "AKIAIOSFODNN7EXAMPLE"
+ACCOUNT = "AccountKey=abcdefghijklmnopqrstuvwx0123456789=="
+
+
+@pytest.mark.parametrize("secret", [KEY, AWS, TOKEN, ACCOUNT])
+async def test_a_secret_that_is_streamed_in_pieces_is_not_kept(tmp_path: Path, secret: str) -> None:
+    """Each delta may hold a part that looks like nothing; what a client makes of a replay has none of it."""
+
+    @ptc.tool
+    def lookup(key: str) -> str:
+        """Look a key up."""
+        return key
+
+    said = f"The key is {secret}, keep it."
+    path = tmp_path / "run.json"
+    script = ScriptedModel(call("lookup", key=secret), say(said))
+    async with Peer(script, b"key") as peer:
+        transport = httpx2.ASGITransport(app=create_app(peer))
+        async with Cassette.record(path, transport=transport) as tape:
+            await streamed(tape, lookup)
+    kept = json.loads(path.read_text())["exchanges"]
+    told = [
+        json.loads(line.removeprefix("data: "))
+        for exchange in kept
+        for line in exchange["answer"].split("\n")
+        if line.startswith("data: {")
+    ]
+    deltas = "".join(str(event["delta"]) for event in told if "delta" in event)
+    assert secret not in path.read_text()
+    assert secret[:8] not in path.read_text().replace("AccountKey", "")
+    assert secret[4:] not in deltas
+    async with Cassette.replay(path) as tape:
+        text, result = await streamed(tape, lookup)
+        assert text == result.output_text
+        assert (text.startswith("The key is "), text.endswith(", keep it.")) == (True, True)
+
+
+async def streamed(tape: Cassette, *tools: Any) -> tuple[str, Any]:
+    """The deltas of a run's answer, and its result."""
+    text = ""
+    async with openai.AsyncOpenAI(
+        base_url="http://peer/v1", api_key="any", http_client=tape.http_client(), max_retries=0
+    ) as client:
+        runner = ptc.Runner(client=client, model="m", tools=tools)
+        async with runner.stream("Look it up.") as events:
+            async for event in events:
+                text += event.text if isinstance(event, ptc.TextDelta) else ""
+    return text, events.result
+
+
+def test_events_without_a_secret_are_kept_as_they_came() -> None:
+    """Pieces that are nothing stay pieces, of each text for itself."""
+    events = [
+        {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "delta": "AKIA"},
+        {
+            "type": "response.output_text.delta",
+            "item_id": "m2",
+            "output_index": 1,
+            "delta": "IOSFODNN7EXAMPLE",
+        },
+        {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "delta": " is a prefix"},
+    ]
+    text = "\n\n".join(f"data: {json.dumps(event)}" for event in events) + "\n\ndata: [DONE]\n\n"
+    assert Cleaner(lambda text: text).events(text) == text
+
+
+async def test_a_cassette_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """As an error of ours, which names the file."""
+    with pytest.raises(CassetteError, match="nowhere"):
+        async with Cassette.record(tmp_path / "nowhere" / "run.json"):
+            pass
 
 
 def test_cleaning_keeps_what_is_no_secret_and_the_form_of_the_rest() -> None:

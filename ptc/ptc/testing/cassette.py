@@ -148,13 +148,16 @@ class Cassette(httpx2.AsyncBaseTransport):
             self.save()
 
     def save(self) -> None:
-        """Write the file: all of it or nothing, readable by its owner alone."""
+        """Write the file: all of it or nothing, readable by its owner alone. Raises `CassetteError`."""
         data = {"version": VERSION, "exchanges": [asdict(exchange) for exchange in self._exchanges]}
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(dumped(data, indent=1) + "\n")
-        draft.replace(self._path)
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(dumped(data, indent=1) + "\n")
+            draft.replace(self._path)
+        except OSError as error:
+            raise CassetteError(f"cannot write the cassette {self._path}: {error.strerror}") from error
 
     def _replay(self, request: httpx2.Request, body: object) -> httpx2.Response:
         if self._next >= len(self._exchanges):
@@ -177,14 +180,7 @@ class Cassette(httpx2.AsyncBaseTransport):
         whole = parsed(text)
         if not isinstance(whole, str):
             return dumped(self._cleaner.value(whole))
-        return "\n".join(self._clean_line(line) for line in text.split("\n"))
-
-    def _clean_line(self, line: str) -> str:
-        data = line.removeprefix("data: ")
-        told = parsed(data) if data != line else data
-        if isinstance(told, str):
-            return self._cleaner.text(line)
-        return "data: " + dumped(self._cleaner.value(told))
+        return self._cleaner.events(text)
 
 
 def _load(path: Path) -> list[Exchange]:
@@ -192,9 +188,19 @@ def _load(path: Path) -> list[Exchange]:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
             raise CassetteError(f"{path} is of version {data['version']}; record it again")
-        return [Exchange(**entry) for entry in data["exchanges"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [_checked(Exchange(**entry)) for entry in data["exchanges"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CassetteError(f"cannot read the cassette {path}: {error}") from error
+
+
+def _checked(exchange: Exchange) -> Exchange:
+    """Raises TypeError for fields of other types than a recorded exchange has."""
+    texts = (exchange.method, exchange.url, exchange.answer, *exchange.headers, *exchange.headers.values())
+    if not isinstance(exchange.status, int) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(
+            "an exchange has a method, a url, headers and an answer, which are texts, and a status"
+        )
+    return exchange
 
 
 def _response(exchange: Exchange, request: httpx2.Request) -> httpx2.Response:

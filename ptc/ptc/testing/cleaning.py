@@ -16,6 +16,7 @@ from ptc.audit.redact import DETECTORS, is_secret
 
 GONE: Final = "REDACTED"
 _PERSONAL: Final = frozenset({"user", "safety_identifier", "authorization", "organization", "project"})
+_PLACE: Final = ("type", "item_id", "output_index", "content_index", "summary_index")
 _SHARED_KEYS: Final = re.compile(r"(?i:(?:AccountKey|SharedAccessKey|sig)=)[A-Za-z0-9%+/]{16,}=*")
 
 
@@ -51,6 +52,42 @@ class Cleaner:
             for found in detector.find(text):
                 text = text.replace(found, GONE)
         return self._redact(text)
+
+    def events(self, text: str) -> str:
+        """Server-sent events without secrets, also of one that came in pieces: its first delta has all that is
+        left of the text, and the others nothing."""
+        lines = [_Line(line) for line in text.split("\n")]
+        pieces: dict[object, list[str]] = {}
+        for line in lines:
+            if line.delta is not None:
+                pieces.setdefault(line.place, []).append(line.delta)
+        wholes = {place: "".join(deltas) for place, deltas in pieces.items()}
+        cleaned = {place: self.text(whole) for place, whole in wholes.items()}
+        found = {place for place, whole in wholes.items() if cleaned[place] != whole}
+        return "\n".join(
+            self._event(line, {"delta": cleaned.pop(line.place, "")} if line.place in found else {})
+            for line in lines
+        )
+
+    def _event(self, line: _Line, more: dict[str, str]) -> str:
+        if isinstance(line.told, str):
+            return self.text(line.line)
+        cleaned = self.value(line.told)
+        return "data: " + dumped({**cleaned, **more} if isinstance(cleaned, dict) else cleaned)
+
+
+class _Line:
+    """One line of a stream: what it says, if that is JSON, and which text its delta is a piece of."""
+
+    def __init__(self, line: str) -> None:
+        data = line.removeprefix("data:")
+        self.line = line
+        self.told = parsed(data) if data != line else data
+        self.delta: str | None = None
+        self.place: object = None
+        if isinstance(self.told, dict) and isinstance(delta := self.told.get("delta"), str):
+            self.delta = delta
+            self.place = tuple(str(self.told.get(name)) for name in _PLACE)
 
 
 def parsed(text: str) -> object:
