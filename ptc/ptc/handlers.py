@@ -7,6 +7,7 @@ handler: what has none is answered with an error, never with a made-up result.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -30,6 +31,43 @@ ANSWERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Type of a tool definition, and the type of the items that a handler for it answers."""
+
+_TEXT: Final[JsonObject] = {"type": "string"}
+_SHELL_PART: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "stdout": _TEXT,
+        "stderr": _TEXT,
+        "outcome": {"type": "object", "properties": {"type": _TEXT}, "required": ["type"]},
+    },
+    "required": ["stdout", "stderr", "outcome"],
+}
+_SCREENSHOT: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"type": {"const": "computer_screenshot"}},
+    "required": ["type"],
+}
+_RESULTS: Final[Mapping[str, JsonObject]] = MappingProxyType(
+    {
+        "shell_call": {"if": {"type": "array"}, "then": {"items": _SHELL_PART}},
+        "tool_search_call": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"type": _TEXT}, "required": ["type"]},
+        },
+        "computer_call": {
+            "if": {"type": "object", "required": ["output"]},
+            "then": {
+                "properties": {
+                    "output": _SCREENSHOT,
+                    "acknowledged_safety_checks": {"type": "array", "items": {"type": "object"}},
+                },
+                "additionalProperties": False,
+            },
+            "else": _SCREENSHOT,
+        },
+    }
+)
+"""What a handler's result has to be like, where the item that carries it takes nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +95,10 @@ def client_tool(
     A custom tool's handler is called with `input` (the text), every other with `request` (the item's own
     fields, such as `action`, `operation` or `arguments`), plus the context where a parameter is annotated
     `ToolContext`. It returns: custom and local shell, JSON or text; shell, a text or the list of outputs;
-    apply_patch, a text; computer, the screenshot object; MCP, True to approve (a text is a no with its
-    reason), of the requests of its own `server_label` alone; search, the list of tool definitions found.
+    apply_patch, a text; computer, the screenshot object, or `{"output": screenshot,
+    "acknowledged_safety_checks": […]}` with those of the `pending_safety_checks` that somebody agreed to;
+    MCP, True to approve (a text is a no with its reason), of the requests of its own `server_label` alone;
+    search, the list of tool definitions found. Any other result is a failure of the call.
     `timeout` and `effects` are those of its contract.
     Raises RegistrationError.
     """
@@ -70,6 +110,8 @@ def client_tool(
         raise RegistrationError(
             f"a handler is for a tool of type {', '.join(ANSWERS)}, not {wire_type!r}; see ptc.tool()"
         )
+    if kind == "mcp_approval_request" and not _is_text(definition.get("server_label")):
+        raise RegistrationError("a handler of an MCP server's approvals needs its server_label, a text")
     custom = kind == "custom_tool_call"
     given = "input" if custom else "request"
     inner: JsonObject = {
@@ -83,7 +125,30 @@ def client_tool(
         },
         "strict": False,
     }
+    if kind in _RESULTS:
+        inner["output_schema"] = _RESULTS[kind]
     if kind != "mcp_approval_request" and definition.get("allowed_callers") is not None:
         inner["allowed_callers"] = definition["allowed_callers"]
     tool = define_tool(inner, handler, timeout=timeout, effects=effects)
+    _check_takes(tool, given)
     return ClientTool(cast("JsonObject", dict(definition)), kind, tool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _check_takes(tool: AnyTool, given: str) -> None:
+    """Raises RegistrationError for a handler that could never be called."""
+    try:
+        signature = inspect.signature(tool.function)
+    except ValueError:
+        return  # a builtin that does not say what it takes
+    others = {given: None} if tool.takes_context is None else {given: None, tool.takes_context: None}
+    try:
+        signature.bind(**others)
+    except TypeError as error:
+        raise RegistrationError(
+            f"the handler of {tool.contract.name} is called with {given}= and, where a parameter is annotated so, "
+            f"a ToolContext; its own parameters do not fit: {error}"
+        ) from None

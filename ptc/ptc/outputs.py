@@ -106,11 +106,8 @@ def _computer(item: JsonObject, outcome: Outcome) -> JsonObject:
             "a computer_call cannot be answered without a screenshot; register a handler for it, or do not "
             "offer the computer tool"
         )
-    answer: JsonObject = {
-        "type": "computer_call_output",
-        "call_id": item.get("call_id"),
-        "output": outcome.value,
-    }
+    value = outcome.value if "output" in outcome.value else {"output": outcome.value}
+    answer: JsonObject = {"type": "computer_call_output", "call_id": item.get("call_id"), **value}
     return with_caller(answer, item)
 
 

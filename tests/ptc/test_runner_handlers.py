@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -151,6 +152,98 @@ async def test_a_computer_call_gets_its_screenshot() -> None:
         "call_id": "c1",
         "output": shot,
     }
+
+
+async def test_a_computers_safety_checks_can_be_acknowledged() -> None:
+    """By the handler alone, which knows who agreed to which; the service goes on no further without."""
+    shot = {"type": "computer_screenshot", "image_url": "data:image/png;base64,"}
+    checks = [{"id": "check_1", "code": "malicious_instructions", "message": "Look at it."}]
+
+    def look(request: dict[str, Any]) -> Any:
+        return {"output": shot, "acknowledged_safety_checks": request["pending_safety_checks"]}
+
+    computer = ptc.client_tool({"type": "computer"}, look)
+    output = await answered({**COMPUTER, "pending_safety_checks": checks}, computer)
+    assert (output["output"], output["acknowledged_safety_checks"]) == (shot, checks)
+
+
+PART = {"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+
+
+@pytest.mark.parametrize(
+    ("call", "definition", "result"),
+    [
+        (SHELL, {"type": "shell"}, ["a text"]),
+        (SHELL, {"type": "shell"}, [PART, {"stdout": "a", "stderr": ""}]),
+        (SHELL, {"type": "shell"}, [{**PART, "stdout": None}]),
+        (SHELL, {"type": "shell"}, [{**PART, "outcome": "exit"}]),
+        (SEARCH, {"type": "tool_search", "execution": "client"}, ["lookup"]),
+        (SEARCH, {"type": "tool_search", "execution": "client"}, [{"name": "lookup"}]),
+        (SEARCH, {"type": "tool_search", "execution": "client"}, {"tools": []}),
+    ],
+)
+async def test_a_result_that_its_item_cannot_carry_is_a_failure_of_the_call(
+    call: dict[str, Any], definition: dict[str, Any], result: Any
+) -> None:
+    """A service answers it with 400, and the run would end on one wrong handler."""
+    endpoint = FakeEndpoint([call], [answer()])
+    ended = await runner(endpoint, ptc.client_tool(definition, lambda request: result)).run("go")
+    outcome = ended.calls[0].outcome
+    assert isinstance(outcome, ptc.Failure)
+    assert outcome.code == "invalid_result"
+    output = endpoint.inputs[1][2]
+    if call is SEARCH:
+        assert output["tools"] == []
+    else:
+        assert (output["output"][0]["stdout"], output["output"][0]["outcome"]["exit_code"]) == ("", 1)
+        assert "schema" in output["output"][0]["stderr"]
+
+
+@pytest.mark.parametrize("result", ["a text", None, {"image_url": "data:,"}, {"output": "data:,"}, [1]])
+async def test_a_handler_that_gives_no_screenshot_is_told_so(result: Any) -> None:
+    """And not that there is no handler."""
+    computer = ptc.client_tool({"type": "computer"}, lambda request: result)
+    with pytest.raises(ptc.ToolCallFailed, match="got no screenshot") as caught:
+        await answered(COMPUTER, computer)
+    assert caught.value.outcome.code == "invalid_result"
+    assert "register" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("definition", "handler", "why"),
+    [
+        ({"type": "mcp", "server_url": "https://m"}, lambda request: True, "server_label"),
+        ({"type": "mcp", "server_label": 3}, lambda request: True, "server_label"),
+        ({"type": "shell"}, lambda: "ok", "request="),
+        ({"type": "shell"}, lambda request, more: "ok", "more"),
+        ({"type": "custom", "name": "grep"}, lambda request: "ok", "input="),
+    ],
+)
+def test_a_handler_that_could_never_answer_is_refused(definition: Any, handler: Any, why: str) -> None:
+    """When it is registered, and not at the first call."""
+    with pytest.raises(ptc.RegistrationError, match=why):
+        ptc.client_tool(definition, handler)
+
+
+def test_handlers_of_every_form_are_taken() -> None:
+    """What can be called with the one argument, and the context where it asks for it."""
+
+    class Shell:
+        def run(self, request: dict[str, Any]) -> str:
+            return "ok"
+
+        async def __call__(self, request: dict[str, Any], context: ptc.ToolContext) -> str:
+            return "ok"
+
+    handlers: list[Any] = [
+        Shell().run,
+        Shell(),
+        lambda **keywords: "ok",
+        lambda request, more=1: "ok",
+        partial(lambda more, request: "ok", 1),
+    ]
+    for handler in handlers:
+        assert ptc.client_tool({"type": "shell"}, handler).name == "shell_call"
 
 
 async def test_a_computer_call_without_a_handler_is_an_error_that_says_so() -> None:
