@@ -42,6 +42,7 @@ AUDIT = os.environ.get("SERVICE_AUDIT", "audit-service.db")
 HOSTS = os.environ.get("SERVICE_HOSTS", "localhost,127.0.0.1").split(",")
 """Names that this service goes by. A page elsewhere that points its own name at us is refused."""
 MAX_QUESTION = 4_000
+MAX_BODY = 32_000
 MAX_FORM = 8_000
 T = TypeVar("T")
 
@@ -158,13 +159,25 @@ def tell(event: ptc.RunEvent) -> tuple[str, object] | None:
 
 
 async def read_question(request: Request) -> str:
+    body = await read_body(request, MAX_BODY)
     try:
-        question = json.loads(await request.body())["question"]
-    except (ValueError, KeyError, TypeError):
+        question = json.loads(body)["question"]
+        question.encode()  # half of a surrogate pair is no text
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         question = None
     if not isinstance(question, str) or not 0 < len(question) <= MAX_QUESTION:
         raise BadQuestion
     return question
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """A body of at most so many bytes; nothing of a longer one, of which no more is read."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            return b""
+    return body
 
 
 class BadQuestion(Exception):
@@ -278,11 +291,7 @@ async def decide(request: Request) -> Response:
 
 async def read_form(request: Request) -> dict[str, str]:
     """The fields of a small form; empty where it is none."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM:
-            return {}
+    body = await read_body(request, MAX_FORM)
     if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
         return {}
     try:

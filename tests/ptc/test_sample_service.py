@@ -159,7 +159,21 @@ async def test_a_client_that_does_not_wait_for_its_answer_ends_its_run(service: 
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'{"question": 1}', b'{"question": ""}', b'{"query": "x"}']
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"question": 1}',
+        b'{"question": ["x"]}',
+        b'{"question": ""}',
+        b'{"query": "x"}',
+        b'{"question": "\\ud800"}',
+        b'{"question": "\xff"}',
+        b'{"question": ' + b"[" * 20_000,
+        b'{"question": "x", "more": "' + b"x" * 2_000_000 + b'"}',
+    ],
+    ids=lambda body: str(body[:20]),
 )
 async def test_a_bad_question_is_refused(service: Service, body: bytes) -> None:
     """Before anything is asked of a model."""
