@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TypeAlias, cast, get_args
+from typing import Final, TypeAlias, cast, get_args
 
 from ptc.errors import ConfigurationError
 from ptc_tools import strict_json
@@ -26,6 +26,12 @@ from ptc_tools.outcome import Denied, Outcome
 from ptc_tools.record import Recorder
 
 When: TypeAlias = Callable[[Call, Contract, JsonObject, RunContext], bool]
+
+
+_CANNOT_WAIT: Final = (
+    "this call needs an approval, and a program of a code tool of the application's own cannot wait for one;"
+    ' the application gives its tools to Runner(programs="local"), whose programs can'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +273,9 @@ class ApprovalDesk:
             and not self._rule.when(call, contract, arguments, run)
         ):
             return None
+        if isinstance(call.caller, Program) and run.programs.has_grants(call.caller.caller_id):
+            # Its code tool is any tool to the run, and would begin the program anew: calls would be made twice.
+            return Denied("not_approved", _CANNOT_WAIT)
         raise await self.hold(self._request(call, contract, arguments), contract, run)
 
     def refuses(self, request: ApprovalRequest) -> bool:

@@ -125,5 +125,6 @@ class RunRecords:
                 "rule": "tools_are_fixed",
                 "line": None,
             }
-            await self.event("sandbox.violation", {**told, "detail": f"{change.helper}() was refused"})
+            more = f", and {change.more} more changes" if change.more else ""
+            await self.event("sandbox.violation", {**told, "detail": f"{change.helper}() was refused{more}"})
         await self.event("run.finished", data)

@@ -259,6 +259,7 @@ def _code_tool(sandbox: Sandbox | None, tools: Sequence[AnyTool], deferral: Defe
         only_direct=[tool.contract.qualified_name for tool in told if not _for_programs(tool)],
         loaded=[tool for tool in loaded if _for_programs(tool)],
         searchable=deferral is not None,
+        grants=False,  # what a run offers may change while a program runs: its own catalog decides
     )
 
 

@@ -75,6 +75,7 @@ def code_tool(
     only_direct: Iterable[str] = (),
     loaded: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
     searchable: bool = False,
+    grants: bool = True,
 ) -> AnyTool:
     """The tool `name(code)` that runs a program with `tools` in `sandbox`.
 
@@ -82,13 +83,14 @@ def code_tool(
     as it is when one is loaded. `only_direct`, `searchable`: see `instructions`.
 
     The program's calls take the path that called the code tool, as calls of a program whose `caller_id` is
-    that call's id. The tool succeeds however the program ended: its result says how (`describe`).
+    that call's id. `grants`: that path need not know the tools itself; False leaves all to its own catalog. The
+    tool succeeds however the program ended: its result says how (`describe`).
     """
     catalog = programmatic_catalog(tools)
     text = instructions(catalog, budget=budget, only_direct=only_direct, searchable=searchable)
     if loaded := list(loaded):
         catalog = programmatic_catalog([*catalog, *loaded])
-    return _code_tool(sandbox.run, catalog, name, text, sandbox.limits.wall_seconds)
+    return _code_tool(sandbox.run, catalog, name, text, sandbox.limits.wall_seconds, grants=grants)
 
 
 def _code_tool(
@@ -97,8 +99,12 @@ def _code_tool(
     name: str,
     description: str,
     wall_seconds: float,
+    *,
+    grants: bool,
 ) -> AnyTool:
     async def run_program(code: str, context: ToolContext) -> dict[str, Any]:
+        if grants:
+            context.run.programs.grant(context.call.call_id, catalog.resolve)
         result = await run(
             code,
             tools=catalog,
@@ -200,7 +206,12 @@ class CodeAct:
     def tool(self) -> AnyTool:
         """The code tool for a run, with the tools as they are now."""
         return _code_tool(
-            self._run, self._catalog, self.name, self.instructions, self.sandbox.limits.wall_seconds
+            self._run,
+            self._catalog,
+            self.name,
+            self.instructions,
+            self.sandbox.limits.wall_seconds,
+            grants=True,
         )
 
     async def run(self, code: str, **options: Any) -> ProgramResult:

@@ -50,10 +50,14 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRefused:
-    """The program called `add_tools` or `remove_tools` and was refused; it goes on."""
+    """The program called `add_tools` or `remove_tools` and was refused; it goes on.
+
+    `more`: at the program's end, how many further attempts there were that were not told one by one.
+    """
 
     name: str
     line: int | None
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

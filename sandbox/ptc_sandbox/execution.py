@@ -56,7 +56,7 @@ from ptc_tools.errors import InvalidJson
 from ptc_tools.outcome import Failure, Outcome
 
 _REFUSALS = 100
-"""Refused changes of the tools that are told one by one; a program can try for ever."""
+"""Refused changes of the tools that are told one by one; a program can try for ever, and the rest are counted."""
 
 
 class Execution:
@@ -374,6 +374,8 @@ class Execution:
             peak_memory=peak,
             evidence=evidence,
         )
+        if self._refusals > _REFUSALS:
+            self._events.put(ChangeRefused("add_tools", None, more=self._refusals - _REFUSALS))
         if not self.ended.done():  # whoever waited may have been cancelled, and the future with it
             self.ended.set_result(result)
         self._events.put(Ended(result))

@@ -5,16 +5,22 @@ Field names are those of the log's table of events (docs/audit.md). Nothing is d
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass, field
+from typing import Final
 
 from ptc_sandbox.journal import JournalHeader
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramResult
 from ptc_sandbox.stubs import ToolStub
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
-from ptc_tools.context import RunContext
+from ptc_tools.context import RefusedChange, RunContext
 from ptc_tools.outcome import Denied
 from ptc_tools.record import Recorder
+
+_HOSTS_OWN: Final = ("suspended", "cancelled")
+"""The host's own decision about a program, which tried nothing that a wall refused."""
 
 
 @dataclass(slots=True)
@@ -27,6 +33,8 @@ class Recording:
     code: str = ""
     stubs: tuple[ToolStub, ...] = ()
     limits: JsonObject = field(default_factory=dict)
+    resumed: bool = False
+    """Whether the program goes on from the journal of an earlier time."""
 
     async def started(
         self,
@@ -58,7 +66,7 @@ class Recording:
         if self.recorder is None:
             return
         error = result.error
-        if error is not None and error.wall is not None:
+        if error is not None and error.wall is not None and result.status not in _HOSTS_OWN:
             await self._violation(result)
         await self._event(
             "program.finished",
@@ -86,19 +94,59 @@ class Recording:
             [stub.program_name, stub.name, stub.namespace, list(stub.parameters), stub.doc]
             for stub in self.stubs
         ]
-        return {"code": self.code, "stubs": stubs, "limits": self.limits, "journal": result.journal.to_json()}
+        return {
+            "code": self.code,
+            "stubs": stubs,
+            "limits": self.limits,
+            "journal": result.journal.to_json(),
+            "resumed": self.resumed,
+        }
 
-    async def refused(self, name: str, line: int | None, where: str = "") -> None:
-        """Somebody within the program's reach tried to change the tools; `where`, if not in the program itself."""
+    async def refused(self, name: str, line: int | None, where: str = "", more: int = 0) -> None:
+        """Somebody within the program's reach tried to change the tools; `where`, if not in the program itself.
+
+        `more`: this many attempts, too many to be recorded one by one.
+        """
+        detail = f"{more} more changes of the tools were refused" if more else f"{name}() was refused{where}"
         await self._event(
-            "sandbox.violation",
-            {
-                "wall": "host",
-                "rule": "tools_are_fixed",
-                "line": line,
-                "detail": f"{name}() was refused{where}",
-            },
+            "sandbox.violation", {"wall": "host", "rule": "tools_are_fixed", "line": line, "detail": detail}
         )
+
+    async def refused_outside(self, change: RefusedChange) -> None:
+        """The same in a call of the program, or on its CodeAct."""
+        where = f" in the call {change.call_id}" if change.call_id else " on its CodeAct"
+        await self.refused(change.helper, None, where)
+        if change.more:
+            await self.refused(change.helper, None, more=change.more)
+
+    async def listen(self) -> None:
+        """From now on, after the program's end, record what its tools still try, when they try it.
+
+        For programs outside a run with a model, whose own record does that at its end.
+        """
+        if self.recorder is None or self.run.exposure is not None:
+            return
+        loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+        async def record(change: RefusedChange) -> None:
+            with contextlib.suppress(Exception):  # a log that was closed meanwhile holds no more
+                await self.refused_outside(change)
+
+        def begin(change: RefusedChange) -> None:
+            task = loop.create_task(record(change))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        def tell(change: RefusedChange) -> bool:
+            try:
+                loop.call_soon_threadsafe(begin, change)
+            except RuntimeError:  # the loop is closed
+                return False
+            return True
+
+        self.run.programs.tell_late(self.caller_id, tell)
+        for change in self.run.programs.take_refusals(self.caller_id):
+            await self.refused_outside(change)
 
     async def forged(self, number: int, name: str, arguments: JsonObject, line: int | None) -> None:
         """The child named a tool that was not granted: it is refused here, before any path."""

@@ -113,9 +113,10 @@ class Sandbox:
         path = invoke or Invoker(catalog, recorder=recorder).invoke
         serving = Serving(path, catalog, recording, self.limits.calls_in_flight)
         program = self._program(code, stubs, journal, header, "real")
-        context.programs.open(recording.caller_id)
+        context.programs.open(recording.caller_id, local=True)
         entries = None if keep is None else keep(program.header)
         try:
+            recording.resumed = journal is not None
             await recording.started(code, program.header, self.limits, self.confinement.name, stubs.listed)
             result = ending.of_source(program.code, program.header, self.limits)
             if result is None:
@@ -127,6 +128,7 @@ class Sandbox:
                     execution = await self._execute(program, journal, serving.on_event, entries)
                     result = await serving.until_end(execution)
             await recording.finished(result)
+            await recording.listen()
             return result
         finally:
             context.programs.close(recording.caller_id)

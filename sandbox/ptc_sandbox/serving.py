@@ -166,12 +166,11 @@ class Serving:
             await self._settle()
         for refused in self._refused:
             if isinstance(refused, ChangeRefused):
-                await self._recording.refused(refused.name, refused.line)
+                await self._recording.refused(refused.name, refused.line, more=refused.more)
             else:
                 await self._recording.forged(refused.number, refused.name, refused.arguments, refused.line)
         for change in self._run.programs.take_refusals(self.caller_id):
-            where = f" in the call {change.call_id}" if change.call_id else " on its CodeAct"
-            await self._recording.refused(change.helper, None, where)
+            await self._recording.refused_outside(change)
         result = replace(result, calls=tuple(self._records.values()))
         interrupted = self._interrupted
         if interrupted is None and result.status in _CAN_GO_ON:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any, Literal
 
@@ -128,6 +129,7 @@ class Events:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, JsonObject]] = []
+        self.more = asyncio.Event()
 
     async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> object:
         return None
@@ -140,6 +142,7 @@ class Events:
 
     async def event(self, type: str, data: JsonObject, run: RunContext) -> None:
         self.told.append((type, data))
+        self.more.set()
 
     @property
     def violations(self) -> list[str]:
@@ -226,3 +229,67 @@ async def test_removals_from_many_threads_all_hold() -> None:
             thread.join()
         assert act.get_tools() == ()
         await act.aclose()
+
+
+async def eventually(events: Events, count: int) -> list[str]:
+    """What was recorded, once there is so much."""
+    async with asyncio.timeout(10):
+        while len(events.violations) < count:
+            events.more.clear()
+            await events.more.wait()
+    return events.violations
+
+
+async def test_what_a_kept_context_tries_after_the_program_is_recorded_too() -> None:
+    """A thread that outlives its program asks when nobody records for the program any more."""
+    kept: list[ToolContext] = []
+
+    @tool(allowed_callers=["programmatic"])
+    def keep(context: ToolContext) -> int:
+        """Keep the context."""
+        kept.append(context)
+        return 1
+
+    def attempt() -> None:
+        for change in (kept[0].add_tools, kept[0].remove_tools):
+            with pytest.raises(RuntimeError, match="fixed"):
+                change("keep")
+
+    events = Events()
+    act = CodeAct(tools=[keep])
+    result = await act.run("await keep()", recorder=events)
+    assert events.violations == []
+    await asyncio.to_thread(attempt)
+    told = await eventually(events, 2)
+    call_id = result.calls[0].call_id
+    assert told == [f"{name}() was refused in the call {call_id}" for name in ("add_tools", "remove_tools")]
+    await act.aclose()
+
+
+async def test_attempts_without_end_are_counted_for_each_program() -> None:
+    """The record says how many there were, and one program's noise does not hide another's attempt."""
+
+    @tool(allowed_callers=["programmatic"])
+    def attempts(count: int, context: ToolContext) -> int:
+        """Try so often."""
+        for _ in range(count):
+            with pytest.raises(RuntimeError):
+                context.add_tools(TOOLS[0])
+        return count
+
+    events = Events()
+    run = RunContext("run_1")
+    async with Sandbox() as sandbox:
+        noisy = "try:\n    await attempts(count=150)\nfinally:\n    await attempts(count=1)"
+        waits = [sandbox.run(code, tools=[attempts], run=run, recorder=events) for code in (noisy, noisy)]
+        await asyncio.gather(*waits)
+        single = [text for text in events.violations if "more" not in text]
+        assert len(single) == 202
+        assert [text for text in events.violations if "more" in text] == [
+            "50 more changes of the tools were refused"
+        ] * 2
+        loop = "for _ in range(130):\n    try:\n        add_tools([])\n    except RuntimeError:\n        pass"
+        events.told.clear()
+        await sandbox.run(loop, recorder=events)
+        assert len(events.violations) == 101
+        assert events.violations[-1] == "30 more changes of the tools were refused"

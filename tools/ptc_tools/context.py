@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from ptc_tools.call import Call, JsonValue, Program
 from ptc_tools.experimental import PROGRESSIVE_TOOLS, warn_experimental
@@ -17,10 +17,13 @@ from ptc_tools.strict_json import MAX_DEPTH, canonical, loads
 
 if TYPE_CHECKING:
     from ptc_tools.record import Recorder
+    from ptc_tools.tool import AnyTool
 
+
+Resolve: TypeAlias = "Callable[[str | None, str], AnyTool | None]"
 
 _REFUSALS: Final = 100
-"""Refused changes that wait to be recorded; a tool can try for ever."""
+"""Refused changes of one program that wait to be recorded one by one; a tool can try for ever, and more are counted."""
 
 
 class ToolsFixed(RuntimeError):
@@ -29,11 +32,15 @@ class ToolsFixed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
-    """Such an attempt: the helper that was called, for which program, in which call (None: in no call's context)."""
+    """Such an attempt: the helper that was called, for which program, in which call (None: in no call's context).
+
+    `more`: how many further attempts this one stands for, where there were too many to be told one by one.
+    """
 
     helper: str
     caller_id: str
     call_id: str | None = None
+    more: int = 0
 
 
 class OpenPrograms:
@@ -44,34 +51,76 @@ class OpenPrograms:
 
     def __init__(self) -> None:
         self._open: set[str] = set()
-        self._refusals: list[RefusedChange] = []
+        self._local: set[str] = set()
+        self._refusals: dict[str, list[RefusedChange]] = {}
+        self._granted: dict[str, Resolve] = {}
+        self._late: dict[str, Callable[[RefusedChange], bool]] = {}
         self._lock = threading.Lock()
 
-    def open(self, caller_id: str) -> None:
+    def open(self, caller_id: str, *, local: bool = False) -> None:
+        """From here on it may make calls. `local`: it runs in our sandbox, and nothing it reaches changes the tools."""
+        if local:
+            self._local.add(caller_id)
         self._open.add(caller_id)
 
     def close(self, caller_id: str) -> None:
         self._open.discard(caller_id)
+        self._granted.pop(caller_id, None)
+
+    def grant(self, caller_id: str, resolve: Resolve) -> None:
+        """Give a program tools of its own, until it is closed: those of the code tool that runs it.
+
+        The path of its calls is the same; only where it looks a name up is this as well, after its own catalog.
+        """
+        self._granted[caller_id] = resolve
+
+    def has_grants(self, caller_id: str) -> bool:
+        """Whether it is a program with tools of its own."""
+        return caller_id in self._granted
+
+    def granted(self, caller_id: str, namespace: str | None, name: str) -> AnyTool | None:
+        """What such a program was granted under this name."""
+        resolve = self._granted.get(caller_id)
+        return None if resolve is None else resolve(namespace, name)
 
     def __contains__(self, caller_id: object) -> bool:
         return caller_id in self._open
 
+    def is_local(self, caller_id: str) -> bool:
+        """Whether this program ran in our sandbox, also after it has ended: a tool may have kept its context."""
+        return caller_id in self._local
+
+    def tell_late(self, caller_id: str, tell: Callable[[RefusedChange], bool]) -> None:
+        """Give each later refusal of this program to `tell`, in any thread; False: it could not take it."""
+        with self._lock:
+            self._late[caller_id] = tell
+
     def refuse_change(self, change: RefusedChange) -> ToolsFixed:
         """The error for somebody who tried to change a local program's tools; kept until it is recorded. Any thread."""
         with self._lock:
-            if len(self._refusals) < _REFUSALS:
-                self._refusals.append(change)
+            tell = self._late.get(change.caller_id)
+            if tell is None or not tell(change):
+                self._keep(change)
         return ToolsFixed(
             f"{change.helper}() was refused: the tools of a local program are fixed while it runs. They are changed"
             " between runs, by the application: CodeAct.add_tools and remove_tool, or Runner(tools=…)"
         )
 
+    def _keep(self, change: RefusedChange) -> None:
+        kept = self._refusals.setdefault(change.caller_id, [])
+        if len(kept) <= _REFUSALS:
+            kept.append(change)
+        else:
+            kept[-1] = replace(kept[-1], more=kept[-1].more + 1)
+
     def take_refusals(self, caller_id: str | None = None) -> list[RefusedChange]:
         """The refused changes that nobody has recorded yet: of one program, or of all."""
         with self._lock:
-            taken = [each for each in self._refusals if caller_id in (None, each.caller_id)]
-            self._refusals = [each for each in self._refusals if each not in taken]
-        return taken
+            if caller_id is not None:
+                return self._refusals.pop(caller_id, [])
+            taken = [change for kept in self._refusals.values() for change in kept]
+            self._refusals.clear()
+            return taken
 
 
 class Exposure(Protocol):
@@ -191,8 +240,11 @@ class ToolContext:
 
     def _change(self, helper: Literal["add_tools", "remove_tools"], tools: object) -> None:
         run, caller = self.run, self.call.caller
-        local = isinstance(caller, Program) and (run.exposure is None or run.exposure.fixed_for(self.call))
-        if local and isinstance(caller, Program):
+        if isinstance(caller, Program) and (
+            run.programs.is_local(caller.caller_id)
+            or run.exposure is None
+            or run.exposure.fixed_for(self.call)
+        ):
             raise run.programs.refuse_change(RefusedChange(helper, caller.caller_id, self.call.call_id))
         if run.exposure is None:
             raise RuntimeError(f"{helper}() works inside a run with a model only; there is none here")

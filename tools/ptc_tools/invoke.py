@@ -87,11 +87,13 @@ class Invoker:
         Raises only what the host itself raised to leave (`HostControlFlow`, `KeyboardInterrupt`) and
         `asyncio.CancelledError`, each after the record of the call was closed.
         """
+        caller = call.caller
         tool = self.catalog.resolve(call.namespace, call.name)
+        if tool is None and isinstance(caller, Program):
+            tool = run.programs.granted(caller.caller_id, call.namespace, call.name)
         if tool is None:
             return await self.deny(call, None, unknown_tool(self.catalog, call), run)
         contract = tool.contract
-        caller = call.caller
         if caller.kind not in contract.allowed_callers:
             return await self.deny(call, contract, caller_not_allowed(contract, caller), run)
         if isinstance(caller, Program) and caller.caller_id not in run.programs:

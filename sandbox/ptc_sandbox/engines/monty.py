@@ -127,13 +127,14 @@ class MontyEngine:
                 header = JournalHeader.new(
                     seed=worker.seed, policy=self._policy, stubs=stubs.digest, code=digest(code)
                 )
-                context.programs.open(recording.caller_id)
+                context.programs.open(recording.caller_id, local=True)
                 try:
                     await recording.started(code, header, self.limits, self.confinement.name, stubs.listed)
                     result = ending.of_source(code, header, self.limits)
                     if result is None:
                         result = await self._serve(worker, code, stubs, header, serving)
                     await recording.finished(result)
+                    await recording.listen()
                     return result
                 finally:
                     context.programs.close(recording.caller_id)

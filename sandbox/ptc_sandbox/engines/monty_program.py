@@ -368,6 +368,8 @@ class MontyProgram:
         )
         self._worker.kill()
         self._moved.set()
+        if self._refusals > _REFUSALS:
+            self._sink(self, ChangeRefused("add_tools", None, more=self._refusals - _REFUSALS))
         if not self.ended.done():
             self.ended.set_result(result)
 
