@@ -1,12 +1,18 @@
-"""Remembers a run's cancellation where application code in its own task swallowed it.
+"""A run's cancellation: remembered where application code swallowed it, and held until a step has come to its end.
 
-It may be told nothing but when to look. It never cancels anything itself: it raises again, before the run's
-next step, what somebody asked for (a caller's `cancel()`, a stream that was left, the run's wall clock).
+It never cancels anything itself: it raises again, before the run's next step or after the one that must not be cut
+in half, what somebody asked for (a caller's `cancel()`, a stream that was left, the run's wall clock).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from ptc_tools.settle import settled
+
+T = TypeVar("T")
 
 
 class Cancellation:
@@ -20,3 +26,14 @@ class Cancellation:
         """Raises CancelledError if the run was cancelled since it started, whoever caught that on the way."""
         if self._task is not None and self._task.cancelling() > self._before:
             raise asyncio.CancelledError
+
+
+async def uncut(step: Coroutine[Any, Any, T], *, after: BaseException | None = None) -> T:
+    """What `step` gives, however often the caller is cancelled meanwhile; raises CancelledError then.
+
+    Not where that is what the caller ends with already, `after` which it tidies up.
+    """
+    result, cancelled = await settled(step)
+    if cancelled and not isinstance(after, asyncio.CancelledError):
+        raise asyncio.CancelledError from after
+    return result

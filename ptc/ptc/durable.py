@@ -13,11 +13,13 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 from ptc.approval import ApprovalRequest, Decision
+from ptc.cancelling import uncut
 from ptc.exposure import LiveExposure
 from ptc.journaling import KeptEntries
+from ptc.lingering import Lingering
 from ptc.offered import Offered
 from ptc.outcome_json import outcome_to_json
 from ptc.past import Past, decision_to_json
@@ -26,6 +28,7 @@ from ptc.stepping import DurableRecorder
 from ptc.store.errors import LeaseLost, RequestUncertain
 from ptc.store.protocol import Lease, RunStore, Step, StoredStatus, immediate
 from ptc.toolbox import Entry
+from ptc.unbroken import Unbroken
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext, idempotency_key
 from ptc_tools.contract import Contract
@@ -43,7 +46,6 @@ Note: TypeAlias = "tuple[str, JsonObject]"
 """The kind and the data of a step that is to come."""
 T = TypeVar("T")
 _UNDER_WAY = ("queued", "in_progress")
-LINGER: Final = 0.002  # seconds for which an outcome that nobody has seen yet waits to be written with a step
 in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)
 """Whether this is called from within a tool of the application: what a call gives there is seen at once."""
 
@@ -82,11 +84,9 @@ class Durable:
         self._keeping: asyncio.Task[None] | None = None
         self._lingers = False
         self._last: tuple[Call, str] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._overdue = 0.0
-        self._flushing: asyncio.Task[None] | None = None
+        self._lingering = Lingering(lambda: bool(self._notes), lambda: self.written(None))
         self._ended = False
-        self._broken: PtcError | None = None
+        self._unbroken = Unbroken()
         self.offered = Offered(self.past)
         self.was = was
         self.request: Callable[[], int] = lambda: 0
@@ -108,6 +108,9 @@ class Durable:
 
     async def begin(self, start: JsonObject) -> None:
         """A new run gets its place. Raises RunExists."""
+        await uncut(self._begin(start))  # cut, the run would be held by nobody
+
+    async def _begin(self, start: JsonObject) -> None:
         if self._lease is None:
             first = self._numbered([("start", start)])
             self._lease = await self._store.create(self.run_id, first, self._labels)
@@ -119,13 +122,13 @@ class Durable:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        await uncut(self._leave(), after=error)
+
+    async def _leave(self) -> None:
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._flushing is not None:
-            await asyncio.wait([self._flushing])
+        await self._lingering.close()
         await self.let_go()
 
     async def let_go(self) -> None:
@@ -145,7 +148,7 @@ class Durable:
             try:
                 await self._store.renew(self._lease)
             except LeaseLost as lost:
-                self._broken = lost
+                self._unbroken.ends_with(lost)
                 return
             except Exception:  # noqa: BLE001, S112 - tried again: the next step finds out what is wrong
                 continue
@@ -165,35 +168,12 @@ class Durable:
         is durable with, or after `LINGER` seconds, so that a crash seldom finds a finished call without it.
         """
         if not self._lingers or in_tool.get():
-            return self.commit(write, step)
-        if self._broken is not None:
-            raise self._broken
-        loop = asyncio.get_running_loop()
-        if not self._notes:
-            self._overdue = loop.time() + LINGER
+            return self.written(write, step)
+        self._unbroken.check()
+        first = not self._notes
         self._notes.append(step)
-        if self._timer is None:
-            self._timer = loop.call_later(LINGER, self._flush)
+        self._lingering.begin(first=first)
         return Done(None)
-
-    def _flush(self) -> None:
-        """What has waited long enough is written now. One timer serves many calls, so that most set none."""
-        self._timer = None
-        if not self._notes:
-            return
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        if self._flushing is None and now >= self._overdue:
-            self._flushing = asyncio.create_task(self._write_notes())
-        else:
-            self._timer = loop.call_at(max(self._overdue, now + LINGER / 2), self._flush)
-
-    async def _write_notes(self) -> None:
-        try:
-            with suppress(PtcError):  # the next step of the run raises it
-                await self.commit(None)
-        finally:
-            self._flushing = None
 
     async def commit(
         self,
@@ -203,13 +183,23 @@ class Durable:
     ) -> T | None:
         """Makes `own` and what was noted before durable, and the record that `write` writes.
 
-        They are one transaction where one file has both. Raises LeaseLost, StoreUnavailable, and what `write`
-        raises; after that nothing more is written.
+        They are one transaction where one file has both. It is not cut in half where the caller is cancelled.
+        Raises LeaseLost, StoreUnavailable, and what `write` raises; after that nothing more is written.
         """
+        if write is None and status is None and len(own) == 1 and self.commit_here(own[0]):
+            return None
+        return await uncut(self.written(write, *own, status=status))
+
+    async def written(
+        self,
+        write: Callable[..., Coroutine[Any, Any, T]] | None,
+        *own: Note,
+        status: StoredStatus | None = None,
+    ) -> T | None:
+        """As `commit`, for who sees to it himself that it is not cut."""
         joint = self._joint if write is not None else None
         await self._in_order("joint" if joint is not None else "own")
-        if self._broken is not None:
-            raise self._broken
+        self._unbroken.check()
         if self._lease is None:  # the run ended before it began
             return None if write is None else await write()
         steps = self._taken(own)
@@ -217,15 +207,17 @@ class Durable:
         self._open.add(done)
         try:
             if joint is not None and write is not None and (steps or status is not None):
-                return await self._together(joint, steps, write, status)
-            if steps or status is not None:
-                await self._store.append(self._lease, steps, status=status)
-            return None if write is None else await write()
+                result: T | None = await self._together(joint, steps, write, status)
+            else:
+                if steps or status is not None:
+                    await self._append(steps, status)
+                result = None if write is None else await write()
+            self._ended = self._ended or status is not None
+            return result
         except PtcError as error:
-            self._broken = self._broken or error
+            self._unbroken.ends_with(error)
             raise
         finally:
-            self._ended = self._ended or status is not None
             self._open.discard(done)
             done.set_result(None)
 
@@ -237,9 +229,15 @@ class Durable:
         status: StoredStatus | None,
     ) -> T:
         assert self._lease is not None
-        return await joint.append_with(
-            self._lease, steps, lambda statements: write(also=tuple(statements)), status=status
-        )
+        with self._unbroken.writing():
+            return await joint.append_with(
+                self._lease, steps, lambda statements: write(also=tuple(statements)), status=status
+            )
+
+    async def _append(self, steps: Sequence[Step], status: StoredStatus | None) -> None:
+        assert self._lease is not None
+        with self._unbroken.writing():
+            await self._store.append(self._lease, steps, status=status)
 
     async def _in_order(self, channel: str) -> None:
         """Two ways lead to the file; a step does not overtake one that went the other way."""
@@ -249,15 +247,12 @@ class Durable:
 
     def commit_here(self, own: Note) -> bool:
         """`commit` of one step where the store takes it without a wait. False: nothing was done."""
-        if self._immediate is None or self._lease is None or self._open or self._broken is not None:
+        if self._immediate is None or self._lease is None or self._open or self._unbroken.error is not None:
             return False
         notes, first = self._notes, self._next
         steps = self._taken((own,))
-        try:
+        with self._unbroken.writing():
             done = self._immediate.append_here(self._lease, steps)
-        except PtcError as error:
-            self._broken = error
-            raise
         if not done:
             self._notes, self._next = notes, first
         return done

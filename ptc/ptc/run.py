@@ -15,7 +15,7 @@ from ptc.answering import Answers
 from ptc.asking import Emit
 from ptc.batch import failing
 from ptc.calls import Calls
-from ptc.cancelling import Cancellation
+from ptc.cancelling import Cancellation, uncut
 from ptc.compacting import compact_history
 from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.conversation import Conversation
@@ -173,7 +173,7 @@ class Run:
                 ending = await self._within_time()
                 result = self._result(ending)
             except BaseException as error:
-                await self._failed(error)
+                await uncut(self._failed(error), after=error)
                 raise
         await self._records.ended(result.status, output_text=result.output_text)
         self._tell(RunFinished(result))

@@ -49,7 +49,7 @@ class DurableRecorder:
     async def _admit(
         self, key: str, write: Callable[..., Coroutine[Any, Any, Any]] | None, step: Note
     ) -> object:
-        return _Token(key, await self._durable.commit(write, step))
+        return _Token(key, await self._durable.written(write, step))
 
     def finished(self, token: object, outcome: Outcome, duration_us: int) -> Coroutine[Any, Any, None]:
         assert isinstance(token, _Token)

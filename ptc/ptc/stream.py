@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from ptc.asking import Emit
+from ptc.cancelling import uncut
 from ptc.errors import LocalProtocolError
 from ptc.progress import RunEvent
 from ptc.result import RunResult
@@ -67,15 +68,16 @@ class RunStream(AsyncIterator[RunEvent]):
         return await run.drive()
 
     async def aclose(self) -> None:
-        """Ends the run, if it still goes on, and waits until its calls are ended and recorded."""
+        """Ends the run, if it still goes on, and waits until its calls are ended and recorded.
+
+        It waits for that also where it is cancelled meanwhile, and raises CancelledError then.
+        """
         self._over = True
         task = self._task
         if task is None or task.done():
             return
         task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # retrieved: whoever leaves early does not ask for it
+        await uncut(_ended(task))
 
     async def __aenter__(self) -> Self:
         return self
@@ -87,3 +89,9 @@ class RunStream(AsyncIterator[RunEvent]):
 
     def _put(self, event: RunEvent) -> None:
         self._queue.put_nowait(event)
+
+
+async def _ended(task: asyncio.Task[RunResult[object]]) -> None:
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # retrieved: whoever leaves early does not ask for it

@@ -157,11 +157,11 @@ async def test_the_log_of_writes_is_written_over_in_a_long_run(tmp_path: Path) -
     path = tmp_path / "runs.db"
     async with ptc.SQLiteRunStore(path) as store:
         lease = await store.create("r1", [], {})
-        for number in range(1_200):
+        for number in range(1, 1_201):
             await store.append(lease, [Step(number, "noted", {"text": "x" * 500})])
         assert os.path.getsize(f"{path}-wal") < 3 << 20  # noqa: ASYNC240  a few microseconds
     async with ptc.SQLiteRunStore(path) as store:
-        assert [step.n for step in (await store.acquire("r1")).steps] == list(range(1_200))
+        assert [step.n for step in (await store.acquire("r1")).steps] == list(range(1, 1_201))
 
 
 async def test_steps_of_many_runs_and_a_lone_one_keep_their_order(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_steps_of_many_runs_and_a_lone_one_keep_their_order(tmp_path: Path
         leases = [await store.create(f"r{index}", [], {}) for index in range(4)]
 
         async def write(lease: Lease, count: int) -> None:
-            for number in range(0, count, 2):
+            for number in range(1, count, 2):
                 both = [store.append(lease, [Step(number + k, "noted", {})]) for k in range(2)]
                 await asyncio.gather(*both)
             await store.append(lease, [], status="completed")
@@ -178,4 +178,4 @@ async def test_steps_of_many_runs_and_a_lone_one_keep_their_order(tmp_path: Path
         await asyncio.gather(*(write(lease, 20 * (index + 1)) for index, lease in enumerate(leases)))
         for index in range(4):
             steps = (await store.acquire(f"r{index}")).steps
-            assert [step.n for step in steps] == list(range(20 * (index + 1)))
+            assert [step.n for step in steps] == list(range(1, 20 * (index + 1) + 1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import threading
 import time
@@ -67,6 +68,7 @@ class Commits:
         self._distrust_until = 0.0
         self._commits = 0
         self._patient = True
+        self._pid = os.getpid()
 
     async def do(self, work: Callable[[sqlite3.Connection], T], *, one_statement: bool = False) -> T:
         """What `work` returns, once it is durable. Raises what it raised, and StoreUnavailable.
@@ -89,6 +91,15 @@ class Commits:
     def _check_open(self) -> None:
         if self._closing:
             raise StoreUnavailable("the run store is closed")
+        if self.forked:
+            raise StoreUnavailable(
+                "the run store was opened before this process was forked: open it in the process that uses it"
+            )
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child that has neither the thread nor a right to the connection."""
+        return self._pid != os.getpid()
 
     def do_here(self, work: Work) -> bool:
         """Commits one statement without the thread: whether it did. For whoever expects nobody else to write.
@@ -118,6 +129,8 @@ class Commits:
 
     def close(self) -> None:
         """Finishes what is queued. Idempotent."""
+        if self.forked:
+            return
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -170,7 +183,7 @@ class Commits:
         except StoreError as error:
             self._fail(jobs, error)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and not patient:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY and not patient:
                 jobs[0].again = True
             else:
                 self._fail(jobs, StoreUnavailable(f"the run store cannot write: {error}"))
@@ -192,7 +205,9 @@ def _do(db: sqlite3.Connection, job: _Job) -> bool:
     except StoreError as error:
         job.error = error
     except sqlite3.IntegrityError as error:
-        job.error = StoreUnavailable(f"the store has such a step already: {error}")
+        job.error = StoreUnavailable(
+            f"the step does not follow the run's last one, which was not written, or was followed already: {error}"
+        )
     return job.error is None
 
 

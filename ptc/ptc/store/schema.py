@@ -44,16 +44,29 @@ _FROM_1: Final = (
     "UPDATE run_store SET version = 2",
 )
 
-ADD: Final = "INSERT INTO steps SELECT id << 32 | ?2, run, ?2, ?3, ?4, ?5 FROM runs WHERE run = ?1"
+# Where the step before is missing the number is NULL, which no step may have: the whole transaction is refused.
+_BEFORE: Final = "EXISTS (SELECT 1 FROM steps WHERE steps.id = (runs.id << 32 | ({0} - 1)))"
+_FOLLOWS: Final = f"CASE WHEN {{0}} = 1 OR {_BEFORE} THEN {{0}} END"
+ADD: Final = (
+    "INSERT INTO steps SELECT id << 32 | ?2, run, "  # noqa: S608 - made of this module's own words
+    f"{_FOLLOWS.format('?2')}, ?3, ?4, ?5 FROM runs WHERE run = ?1"
+)
 READ: Final = "SELECT n, kind, data FROM steps WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32 ORDER BY id"
 
 
 def add_all(count: int) -> str:
-    """One statement that adds so many steps where the lease holds, and none where it does not."""
+    """One statement that adds so many steps, one after the other, where the lease holds, and none where it does not.
+
+    Fails where the run has no step before the first.
+    """
     of_run = "FROM runs WHERE run = ?1 AND epoch = ?2 AND holder = ?3"
     first = range(4, 4 * count + 4, 4)
-    rows = (f"SELECT id << 32 | ?{n}, run, ?{n}, ?{n + 1}, ?{n + 2}, ?{n + 3} {of_run}" for n in first)
-    return "INSERT INTO steps " + " UNION ALL ".join(rows)
+    numbers = (_FOLLOWS.format("?4") if n == 4 else f"?{n}" for n in first)
+    rows = (
+        f"SELECT id << 32 | ?{n}, run, {number}, ?{n + 1}, ?{n + 2}, ?{n + 3}"
+        for n, number in zip(first, numbers, strict=True)
+    )
+    return "INSERT INTO steps " + " UNION ALL ".join(f"{row} {of_run}" for row in rows)
 
 
 def prepare(db: sqlite3.Connection, path: Path, *, own_file: bool) -> None:

@@ -15,6 +15,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
@@ -208,6 +209,8 @@ class SQLiteRunStore:
     def close(self) -> None:
         """Lets go of everything, also of the leases that are still held. Idempotent."""
         self._commits.close()
+        if self._commits.forked:
+            return  # what is held is the parent's
         if self._held and self.path.exists():
             db = self._open()
             try:
@@ -290,12 +293,20 @@ def _path_in(log: AuditLog) -> Path:
 
 def _rows(run_id: str, steps: Sequence[Step]) -> list[tuple[object, ...]]:
     now = _now()
+    _check_order(steps)
     return [(run_id, step.n, now, step.kind, _text(step.data)) for step in steps]
+
+
+def _check_order(steps: Sequence[Step]) -> None:
+    """Among themselves; that they follow what is there the file sees to. Raises StoreUnavailable."""
+    if any(after.n != before.n + 1 for before, after in pairwise(steps)):
+        raise StoreUnavailable(f"a step does not follow the one before it: {[step.n for step in steps]}")
 
 
 def _appending(lease: Lease, steps: Sequence[Step]) -> Callable[[sqlite3.Connection], None]:
     """By one statement, which adds all steps where the lease holds, and none where it does not."""
     now = _now()
+    _check_order(steps)
     values: list[object] = [lease.run_id, lease.epoch, lease.holder]
     for step in steps:
         values += (step.n, now, step.kind, _text(step.data))
