@@ -124,8 +124,19 @@ class ToolChoice:
         if self.function is not None and len(found := targets_of(self.function, step)) > 1:
             names = ", ".join(target.name for target in found)
             raise ConfigurationError(f"tool_choice names {self.function!r}, which may be {names}: say which")
+        if step.programs == "local" and self.mode != "none":
+            self._check_callable(step)
         if self.wire is not None and self.wire.get("type") == HOSTED_PROGRAMS and step.programs is None:
             raise ConfigurationError('tool_choice demands a program; set programs="hosted" or "local"')
+
+    def _check_callable(self, step: Step) -> None:
+        """Whether the model can call anything of what is left to it, where it is not told of some tools."""
+        named = [self.function] if self.function is not None else list(self.allowed or ())
+        if named and not any(target.wire for name in named for target in targets_of(name, step)):
+            raise ConfigurationError(
+                f"tool_choice leaves {', '.join(named)} alone to be called, which only programs may do, and they run "
+                f"here: name {step.code_tool!r} in its place, or beside it in allowed_tools"
+            )
 
     def demanded(self, step: Step) -> Target | None:
         """The one tool that is demanded, if there is one and it is there."""

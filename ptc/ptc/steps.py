@@ -182,6 +182,7 @@ class Steps:
     async def fall_back_to_local(self) -> Step:
         """Programs run here from now on; only before anything has run."""
         self._exposure.programs = "local"
+        self._checked = False  # a choice may name what is no tool of the service's any more
         return await self.next(self._admitted)
 
     def add_to(self, body: JsonObject, step: Step) -> JsonObject:

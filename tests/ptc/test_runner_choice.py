@@ -328,3 +328,31 @@ async def test_a_forced_program_that_called_nothing_was_written_all_the_same() -
         {"type": "programmatic_tool_calling"},
         None,
     ]
+
+
+@ptc.tool(allowed_callers=["programmatic"])
+def inside(x: int) -> int:
+    """For programs alone."""
+    RAN.append("inside")
+    return x
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"mode": "required", "required_function_name": "inside"},
+        {"mode": "required", "required_function_name": "inside", "until_called": True},
+        {"type": "function", "name": "inside"},
+        {"mode": "auto", "allowed_tools": ["inside"]},
+        {"mode": "required", "allowed_tools": ["inside"]},
+    ],
+)
+@pytest.mark.parametrize("programs", ["local", "auto"])
+async def test_a_choice_that_leaves_nothing_to_the_model_is_refused(choice: Any, programs: Any) -> None:
+    """Where programs run here the service is not told of it: every call, that of the program itself too, would be
+    ruled out until the limits end the run. With the code tool named it can be kept."""
+    refused = ptc.ProgramsUnsupported("no programs", status=400)
+    endpoint = FakeEndpoint(*([refused] if programs == "auto" else []), [answer()])
+    with pytest.raises(ptc.ConfigurationError, match="name 'run_program' in its place"):
+        await several(endpoint, choice, inside, programs=programs).run("go")
+    assert len(endpoint.bodies) == (programs == "auto")
