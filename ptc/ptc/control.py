@@ -17,6 +17,10 @@ class TerminateRun(HostControlFlow):
     """
 
     def __init__(self, output_text: str = "", *, outcome: Outcome | None = None) -> None:
+        if not isinstance(output_text, str) or not isinstance(outcome, Outcome | None):
+            raise TypeError(
+                "TerminateRun takes the run's answer as a text, and an outcome such as ptc.Success(…)"
+            )
         super().__init__(output_text)
         self.output_text = output_text
         self.outcome = outcome

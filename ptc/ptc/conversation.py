@@ -128,6 +128,11 @@ class Conversation:
             raise InvalidInput('conversation_id goes with history="conversation", and only with it')
         if previous_response_id is not None and mode != "previous_response":
             raise InvalidInput('previous_response_id goes with history="previous_response"')
+        for name in (conversation_id, previous_response_id):
+            if name is not None and not (isinstance(name, str) and name):
+                raise InvalidInput(
+                    f"{name!r} is no id of a response or a conversation: give the service's own"
+                )
         self.mode: HistoryMode = mode
         self.state = State.RESTING
         self.history: list[JsonObject] = []

@@ -8,10 +8,11 @@ a conversation that the service keeps, which may have taken it in.
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
-from ptc.errors import EndpointError
+from ptc.errors import ConfigurationError, EndpointError
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,24 @@ class RetryPolicy:
     """At most `attempts` requests for one step; waits grow from `base_delay` to `max_delay` seconds.
 
     A wait that the service asks for (`retry-after`) is kept up to `max_wait`; above that the error is
-    raised, with its `retry_after`.
+    raised, with its `retry_after`. Raises ConfigurationError.
     """
 
     attempts: int = 4
     base_delay: float = 0.5
     max_delay: float = 8.0
     max_wait: float = 60.0
+
+    def __post_init__(self) -> None:
+        attempts = self.attempts
+        if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
+            raise ConfigurationError(f"attempts is {attempts!r}; give a whole number, at least 1")
+        for name in ("base_delay", "max_delay", "max_wait"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+                raise ConfigurationError(f"{name} is {value!r}; give a number of seconds, at least 0")
+        if math.isinf(self.base_delay) and math.isinf(self.max_delay):
+            raise ConfigurationError("base_delay is infinite: nothing would ever be sent again")
 
     def delay(self, error: EndpointError, attempt: int, *, only_once: bool) -> float | None:
         """Seconds until the next try after `attempt` tries (from 1), or None if there is none.

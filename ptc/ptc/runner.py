@@ -28,7 +28,7 @@ from ptc.retry import RetryPolicy
 from ptc.run import Run
 from ptc.searching import FIND, LOAD, Search, SearchSettings, check_client, check_entries
 from ptc.settings import Compact, OnToolError, Programs, Settings, check_request_fields
-from ptc.setup import check_setup
+from ptc.setup import check_limits, check_setup
 from ptc.start import (
     GivenTools,
     RecoverOptions,
@@ -154,7 +154,7 @@ class Runner:
             middleware=_layers(middleware),
             on_tool_error=on_tool_error,
             limits=_limits(limits, max_requests, max_concurrent_calls),
-            retry=retry or RetryPolicy(),
+            retry=RetryPolicy() if retry is None else retry,
             history=history,
             background=background,
             poll_interval=poll_interval,
@@ -162,7 +162,7 @@ class Runner:
             call_timeout=call_timeout,
             tool_choice=ToolChoice.of(tool_choice),
             output=None if output_type is None else OutputFormat.of(output_type),
-            request=check_request_fields(request or {}),
+            request=check_request_fields({} if request is None else request),
             compact=compact,
             store=store,
             sources=given.sources,
@@ -343,7 +343,8 @@ class Runner:
 
 
 def _limits(limits: Limits | None, max_requests: int | None, max_concurrent_calls: int | None) -> Limits:
-    chosen = limits or Limits()
+    chosen = Limits() if limits is None else limits
+    check_limits(chosen)
     if max_requests is not None:
         chosen = replace(chosen, max_requests=max_requests)
     if max_concurrent_calls is not None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from ptc import wire_json
 from ptc.choice import ToolChoice
 from ptc.conversation import HistoryMode
 from ptc.errors import ConfigurationError
@@ -17,6 +18,7 @@ from ptc.store.protocol import RunStore
 from ptc.structured import OutputFormat
 from ptc.toolbox import Entry
 from ptc_tools.call import JsonObject, JsonValue
+from ptc_tools.errors import InvalidJson
 from ptc_tools.middleware import Middleware
 from ptc_tools.policy import Approver, Policy
 from ptc_tools.record import Recorder
@@ -91,7 +93,16 @@ class Settings:
 
 
 def check_request_fields(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """More fields of every request, as `reasoning`. Raises ConfigurationError for the loop's own."""
+    """More fields of every request, as `reasoning`. Raises ConfigurationError for the loop's own, and for no JSON."""
+    if not isinstance(fields, Mapping):
+        raise ConfigurationError(f"request= is a {type(fields).__name__}; give a mapping of fields")
+    try:
+        wire_json.check(dict(fields))
+    except InvalidJson as error:
+        raise ConfigurationError(f"request= cannot be sent as JSON: {error}") from None
+    include = fields.get("include", [])
+    if not isinstance(include, list) or not all(isinstance(word, str) for word in include):
+        raise ConfigurationError("include, in request=, is a list of texts")
     taken = sorted(_OURS & set(fields))
     if taken:
         raise ConfigurationError(

@@ -7,6 +7,7 @@ part does when it is used is that part's.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import get_args
 
 from ptc.conversation import HistoryMode
@@ -33,6 +34,14 @@ def check_setup(settings: Settings) -> None:
         raise ConfigurationError(f"compact= is a {_kind(settings.compact)}; give a function of the history")
     if settings.instructions is not None and not isinstance(settings.instructions, str):
         raise ConfigurationError(f"instructions= is a {_kind(settings.instructions)}; give a text")
+    for name in ("background", "errors_in_schema"):
+        if not isinstance(getattr(settings, name), bool):
+            raise ConfigurationError(f"{name}={getattr(settings, name)!r}: give True or False")
+    told = settings.namespaces
+    if told is not None and not (
+        isinstance(told, Mapping) and all(isinstance(text, str) for pair in told.items() for text in pair)
+    ):
+        raise ConfigurationError("namespaces= is a mapping of their names to descriptions, which are texts")
     _has(settings.policy, "policy", "a ptc.Policy", "authorize")
     _has(settings.approver, "approver", "a ptc.Approver or None", "approve")
     _has(

@@ -51,6 +51,24 @@ def runner(**options: Any) -> ptc.Runner:
             "not among allowed_tools",
         ),
         (lambda: ptc.Limits(final_answer=1), "final_answer"),  # type: ignore[arg-type]
+        (lambda: ptc.RetryPolicy(attempts=0), "attempts"),
+        (lambda: ptc.RetryPolicy(attempts="3"), "attempts"),  # type: ignore[arg-type]
+        (lambda: ptc.RetryPolicy(base_delay=-1), "base_delay"),
+        (lambda: ptc.RetryPolicy(max_delay=float("nan")), "max_delay"),
+        (lambda: ptc.RetryPolicy(max_wait=None), "max_wait"),  # type: ignore[arg-type]
+        (lambda: ptc.RetryPolicy(base_delay=float("inf"), max_delay=float("inf")), "infinite"),
+        (lambda: runner(retry=0), "retry= is a int"),
+        (lambda: runner(limits={}), "limits= is a dict"),
+        (lambda: runner(limits=3, max_requests=1), "limits= is a int"),
+        (lambda: runner(request=3), "request= is a int"),
+        (lambda: runner(request={"x": object()}), "cannot be sent as JSON"),
+        (lambda: runner(request={"x": float("nan")}), "cannot be sent as JSON"),
+        (lambda: runner(request={"x": {1: 2}}), "cannot be sent as JSON"),
+        (lambda: runner(request={"include": "reasoning.encrypted_content"}), "include"),
+        (lambda: runner(namespaces=3), "namespaces="),
+        (lambda: runner(namespaces={"a": 3}), "namespaces="),
+        (lambda: runner(errors_in_schema="no"), "errors_in_schema="),
+        (lambda: runner(background="no", history="previous_response"), "background="),
     ],
 )
 def test_a_runner_says_what_it_cannot_work_with(make: Callable[[], object], said: str) -> None:
@@ -68,6 +86,24 @@ def test_other_wrong_uses_are_typed_errors_too() -> None:
     for wrong in ({"status": 200}, {"seconds": -1}, {"retry_after": -1.0}, {"after": -1}):
         with pytest.raises(InvalidFault):
             Fault("status", **wrong)
+
+
+@pytest.mark.parametrize("wrong", ["", 3, b"resp_1"])
+@pytest.mark.parametrize(
+    ("history", "name"), [("previous_response", "previous_response_id"), ("conversation", "conversation_id")]
+)
+async def test_what_is_no_id_of_the_services_is_refused(history: Any, name: str, wrong: Any) -> None:
+    """An empty name would quietly begin anew."""
+    options: Any = {name: wrong}
+    with pytest.raises(ptc.InvalidInput, match="is no id"):
+        await runner(history=history).run("go", **options)
+
+
+def test_an_ending_without_a_text_or_with_no_outcome_is_refused() -> None:
+    """Where it is raised, and not where the run looks for its outcome."""
+    for wrong in ({"output_text": None}, {"outcome": "done"}):
+        with pytest.raises(TypeError, match="TerminateRun takes"):
+            ptc.TerminateRun(**wrong)
 
 
 @pytest.mark.parametrize("made", [None, [], (), "text", 3])
