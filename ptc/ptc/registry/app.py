@@ -14,9 +14,10 @@ of this machine.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,6 +26,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ptc.errors import ConfigurationError
+from ptc.registry.claims import Claimed
 from ptc.registry.errors import RegistryError, RegistryForbidden
 from ptc.registry.keys import Key, Keys, Role
 from ptc.registry.store import RegistryStore
@@ -129,19 +131,20 @@ class _Handlers:
             "token": found.token,
             "tools": cast("JsonValue", found.tools),
         }
-        return _json(body, headers=headers)
+        return await asyncio.to_thread(_json, body, headers=headers)
 
     # Publishing
 
     async def publish(self, request: Request) -> Response:
         name = request.path_params["name"]
         key = self._key(request, "publisher", toolset=name)
-        body = await _body(request, MAX_TOOLSET_BYTES)
-        version, tools = _field(body, "version", str), _field(body, "tools", list)
         check_namespace(name)
+        # Beside the loop, which others' calls wait for: thousands of declarations take seconds.
+        body = await asyncio.to_thread(_parsed, await _bytes(request, MAX_TOOLSET_BYTES))
+        version, tools = _field(body, "version", str), _field(body, "tools", list)
         if not version:
             raise _invalid("a toolset has a version")
-        read_declarations(name, tools)
+        await asyncio.to_thread(read_declarations, name, tools)
         token = await self._store.publish(
             name,
             version,
@@ -167,11 +170,13 @@ class _Handlers:
         token, claim = _field(body, "token", str), _field(body, "claim", str)
         if not 16 <= len(claim) <= 128:
             raise _invalid("a claim is a secret of 16 to 128 characters")
-        found = await self._store.claim(name, token, claim, _wait(request), owner=key.name)
+        found = await self._claimed(
+            request, token, self._store.claim(name, token, claim, _wait(request), owner=key.name)
+        )
         if found is None:
             return Response(status_code=204)
         call = found.call.to_json()
-        return _json({"key": found.key, "consumer": found.consumer, "call": call, "until": found.until})
+        return _json({"key": found.key, "consumer": found.consumer, "call": call, "seconds": found.seconds})
 
     async def finish(self, request: Request) -> Response:
         key = self._key(request, "publisher")
@@ -185,6 +190,30 @@ class _Handlers:
             covers=key.covers,
         )
         return Response(status_code=204)
+
+    async def _claimed(
+        self, request: Request, token: str, claiming: Coroutine[Any, Any, Claimed | None]
+    ) -> Claimed | None:
+        """What is claimed, unless the provider goes while it waits: then no call stays with it. The body was read."""
+
+        async def leaving() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
+        working, left = asyncio.ensure_future(claiming), asyncio.ensure_future(leaving())
+        told = False
+        try:
+            await asyncio.wait({working, left}, return_when=asyncio.FIRST_COMPLETED)
+            if left.done():
+                raise ClientDisconnect
+            told = True
+            return working.result()
+        finally:
+            for task in (working, left):
+                task.cancel()
+            await asyncio.gather(working, left, return_exceptions=True)
+            if not told and not working.cancelled() and working.exception() is None:  # it came all the same
+                await self._store.give_back(token, working.result)
 
     # Calling
 
@@ -224,14 +253,22 @@ class _Handlers:
 
 async def _body(request: Request, limit: int) -> JsonObject:
     """The JSON object of a request's body. Raises RegistryError for another, or one that is too large."""
+    return _parsed(await _bytes(request, limit))
+
+
+async def _bytes(request: Request, limit: int) -> bytes:
     parts, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
             raise RegistryError(f"the body is over {limit} bytes", status=413)
         parts.append(chunk)
+    return b"".join(parts)
+
+
+def _parsed(text: bytes) -> JsonObject:
     try:
-        body = strict_json.loads(b"".join(parts))
+        body = strict_json.loads(text)
     except InvalidJson as error:
         raise _invalid(f"the body is not strict JSON: {error}") from None
     if not isinstance(body, dict):

@@ -39,6 +39,11 @@ WAIT: Final = 20.0
 """Seconds for which one request waits at the registry for the end of a call."""
 TRIES: Final = 4
 FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 2.0
+PATIENCE: Final = 60.0
+"""Seconds for which a registry that may have a call is asked again, where the call has no time of its own."""
+CHECK: Final = 0.02
+"""Seconds that a registry may take to check one declaration."""
 MAX_ANSWER: Final = 128 * 1024 * 1024
 _KINDS: Final[Mapping[str, type[PtcError]]] = {
     kind.code: kind
@@ -133,16 +138,30 @@ class HttpRegistry:
         )
 
     async def call_resolved(self, call: ResolvedCall) -> CallResult:
-        until = None if call.timeout is None else time.monotonic() + call.timeout
+        """See the protocol. A registry that may have the call is asked for it until the call's time is over, be it
+        away for as long; one that never heard of it is given up on soon."""
+        until = time.monotonic() + (PATIENCE if call.timeout is None else call.timeout)
+        may_have_it, pause = False, FIRST_PAUSE
         while True:
-            left = WAIT if until is None else max(0.0, min(WAIT, until - time.monotonic()))
-            _, body = await self._ask("POST", f"/v1/calls?wait={left:.3f}", call.to_json(), wait=left)
+            left = max(0.0, min(WAIT, until - time.monotonic()))
+            try:
+                _, body = await self._ask("POST", f"/v1/calls?wait={left:.3f}", call.to_json(), wait=left)
+            except RegistryUnreachable as error:
+                may_have_it = may_have_it or error.sent
+                if not may_have_it or time.monotonic() + pause >= until:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+                continue
             if body.get("status") != "pending":
                 break
-            if until is not None and time.monotonic() >= until:
+            may_have_it, pause = True, FIRST_PAUSE
+            if call.timeout is not None and time.monotonic() >= until:
                 raise RegistryUnreachable(
                     f"{call.toolset}.{call.tool} has no result yet, and the time is over"
                 )
+            if call.timeout is None:
+                until = time.monotonic() + PATIENCE
         try:
             return CallResult.from_json(body)
         except ValueError as error:
@@ -167,7 +186,9 @@ class HttpRegistry:
             "expected_token": expected_token,
             "request": secrets.token_hex(16),  # the same however often a connection breaks
         }
-        _, answer = await self._ask("PUT", f"/v1/toolsets/{quote(export.name, safe='')}", body)
+        path = f"/v1/toolsets/{quote(export.name, safe='')}"
+        # Checking a declaration takes the registry a millisecond or more, and a large toolset has many.
+        _, answer = await self._ask("PUT", path, body, wait=len(tools) * CHECK)
         return _text(answer, "token")
 
     async def remove(self, name: str, token: str) -> None:
@@ -199,11 +220,12 @@ class HttpRegistry:
         wait: float = 0.0,
     ) -> tuple[int, JsonObject]:
         """Status and body of an answer. A connection that breaks is tried again: every request may be repeated."""
-        pause = FIRST_PAUSE
+        pause, sent = FIRST_PAUSE, False
         for left in reversed(range(TRIES)):
             try:
                 return await self._once(method, path, body, headers or {}, wait)
-            except RegistryUnreachable:
+            except RegistryUnreachable as error:
+                error.sent = sent = sent or error.sent
                 if not left:
                     raise
             await asyncio.sleep(pause)
@@ -236,7 +258,10 @@ class HttpRegistry:
             ) as response:
                 return response.status_code, _answer(response.status_code, await _content(response))
         except httpx2.TransportError as error:
-            raise RegistryUnreachable(f"{self!r} did not answer: {type(error).__name__}") from error
+            unheard = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout))
+            raise RegistryUnreachable(
+                f"{self!r} did not answer: {type(error).__name__}", sent=not unheard
+            ) from error
         finally:
             if own is not None:
                 await own.aclose()
@@ -277,7 +302,11 @@ def _answer(status: int, content: bytes) -> JsonObject:
         return body
     said = body.get("error") if isinstance(body, dict) else None
     code, message = (said.get("code"), said.get("message")) if isinstance(said, dict) else (None, None)
-    text = message if isinstance(message, str) else f"the registry answered with status {status}"
+    text = f"the registry answered with status {status}"
+    if isinstance(message, str):
+        text = message
+    elif body is None:
+        text += " and what is no JSON of a registry: is this the address of one?"
     if isinstance(code, str) and code in _KINDS:
         raise _KINDS[code](text)
     if status in (401, 403):

@@ -30,9 +30,16 @@ class RegistryForbidden(RegistryError):
 
 
 class RegistryUnreachable(RegistryError, TransportError):
-    """The registry did not answer. A call may have been published all the same: asking again is safe."""
+    """The registry did not answer. A call may have been published all the same: asking again is safe.
+
+    `sent` False: no connection was made, so it heard nothing of the request.
+    """
 
     code = "registry_unreachable"
+
+    def __init__(self, message: str, *, status: int = 0, sent: bool = True) -> None:
+        super().__init__(message, status=status)
+        self.sent = sent
 
 
 class RegistryStoreUnreadable(RegistryError):

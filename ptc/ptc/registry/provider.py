@@ -26,6 +26,8 @@ from ptc_tools.registry_protocol import CallResult, ResolvedCall
 CLAIM_WAIT: Final = 20.0
 FIRST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 10.0
+_NO_RESULT: Final = frozenset({413, 422})
+"""What a registry answers to a result that it does not take: too large, or not of its form."""
 
 
 class Provider:
@@ -131,14 +133,22 @@ class Provider:
         task.add_done_callback(self._ended)
 
     async def _serve(self, taken: _Taken, claim: str) -> None:
-        if taken.until <= time.time():  # by this machine's clock: the registry looked at its own before
+        if taken.until <= time.monotonic():  # it waited here for room
             result = CallResult(
                 "denied", code="call_refused", message="the call came too late and did not run"
             )
         else:
             result = await self._provided.run(taken.call, principal=taken.consumer)
         try:
-            await self._say(taken, claim, result)
+            try:
+                await self._say(taken, claim, result)
+            except RegistryError as error:
+                if error.status not in _NO_RESULT:
+                    raise
+                self._tell(
+                    error
+                )  # the consumer hears of it as well, and does not wait until its time is over
+                await self._say(taken, claim, _not_taken(error))
             self.served += 1
         except PtcError as error:
             self._tell(error)
@@ -151,7 +161,7 @@ class Provider:
                 await self._registry.finish(taken.key, claim, result)
                 return
             except RegistryUnreachable as error:
-                if time.time() > taken.until + LONGEST_PAUSE:
+                if time.monotonic() > taken.until + LONGEST_PAUSE:
                     raise
                 self._tell(error)
             await asyncio.sleep(pause)
@@ -168,7 +178,8 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A call that was handed out: `consumer` is who the registry says made it."""
+    """A call that was handed out: `consumer` is who the registry says made it, `until` when its time is over by
+    the clock of this process: the registry's own may go otherwise."""
 
     key: str
     consumer: str
@@ -176,12 +187,20 @@ class _Taken:
     until: float
 
 
+def _not_taken(error: RegistryError) -> CallResult:
+    return CallResult(
+        "failure",
+        code="invalid_result",
+        message=f"the tool ran, and its result cannot be handed over: {error.message}",
+    )
+
+
 def _read(answer: JsonObject) -> _Taken:
-    key, consumer, until = answer.get("key"), answer.get("consumer"), answer.get("until")
+    key, consumer, seconds = answer.get("key"), answer.get("consumer"), answer.get("seconds")
     try:
         call = ResolvedCall.from_json(answer.get("call"))
     except ValueError as error:
         raise RegistryError(f"the registry handed out what is no call: {error}") from None
-    if not isinstance(key, str) or not isinstance(consumer, str) or not isinstance(until, (int, float)):
+    if not isinstance(key, str) or not isinstance(consumer, str) or not isinstance(seconds, (int, float)):
         raise RegistryError("the registry handed out a call without its key, its consumer or its time")
-    return _Taken(key, consumer, call, float(until))
+    return _Taken(key, consumer, call, time.monotonic() + seconds)

@@ -13,10 +13,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
+from ptc.registry.claims import OF_CLAIM, WAITING, Claimed, give_back, take
 from ptc.registry.database import open_database
 from ptc.registry.errors import RegistryError, RegistryForbidden
 from ptc.registry.waiting import Waiting
@@ -44,19 +45,7 @@ _TOO_LATE: Final = dumps(
         "denied", code="call_refused", message="no provider took the call in time; it did not run"
     ).to_json()
 )
-_WAITING = "state = 'published' AND claim IS NULL"
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A call that a provider has taken on: `claim` is its right to say how it ended."""
-
-    key: str
-    consumer: str
-    claim: str
-    call: ResolvedCall
-    until: float
 
 
 class RegistryStore:
@@ -103,10 +92,9 @@ class RegistryStore:
         AdmissionConflict, and RegistryForbidden for a toolset of another owner: who registered a name first keeps it.
         """
         unique = None if request is None else f"request {owner} {request}"
-        token = registration_token(
-            name, tools, unique if revision is None else f"revision {revision}", version
-        )
-        text = dumps(list(tools))
+        under = unique if revision is None else f"revision {revision}"
+        token = await asyncio.to_thread(registration_token, name, tools, under, version)
+        text = await asyncio.to_thread(dumps, list(tools))
 
         def work(db: sqlite3.Connection) -> str:
             row = db.execute("SELECT token, owner FROM toolsets WHERE name = ?", (name,)).fetchone()
@@ -167,7 +155,7 @@ class RegistryStore:
         if row is None:
             return None
         token, version, description, text = cast("tuple[str, str, str | None, str | None]", row)
-        tools = None if text is None else cast("list[JsonObject]", json.loads(text))
+        tools = None if text is None else cast("list[JsonObject]", await asyncio.to_thread(json.loads, text))
         return ResolvedToolset(name, token, tools, version, description)
 
     # Calls, from the consumer's side
@@ -217,7 +205,7 @@ class RegistryStore:
             if row is None or row[1] is not None or row[2] is not None or row[3] > self._clock():
                 return None if row is None else row[1]
             db.execute(
-                f"UPDATE calls SET state = 'finished', result = ? WHERE n = ? AND {_WAITING}",  # noqa: S608
+                f"UPDATE calls SET state = 'finished', result = ? WHERE n = ? AND {WAITING}",  # noqa: S608
                 (_TOO_LATE, row[0]),
             )
             (text,) = db.execute("SELECT result FROM calls WHERE n = ?", (row[0],)).fetchone()
@@ -233,33 +221,42 @@ class RegistryStore:
 
         `claim` is a fresh secret of the provider's: asked again with the same, the answer is the same.
         Calls of a registration that was replaced meanwhile are claimed as well: they were published for it.
-        Raises RegistryForbidden, and AdmissionConflict once it was replaced and none of its calls waits.
+        Who leaves before it has the answer has taken nothing: cancelled, it gives the call back. Raises
+        RegistryForbidden, and AdmissionConflict once it was replaced and none of its calls waits.
         """
+        last: Claimed | None = None
 
         def work(db: sqlite3.Connection) -> Claimed | None:
+            nonlocal last
             current, known = _registered(db, token, name, owner)
             if not known:
                 raise RegistryForbidden(
                     f"toolset {name!r} is not registered so by this publisher", status=403
                 )
-            columns = "SELECT n, key, consumer, call, until FROM calls WHERE token = ?"
-            row = (
-                db.execute(f"{columns} AND claim = ? AND state = 'published'", (token, claim)).fetchone()
-                or db.execute(
-                    f"{columns} AND {_WAITING} AND until > ? ORDER BY n LIMIT 1", (token, self._clock())
-                ).fetchone()
-            )
-            if row is None:
-                if not current:
-                    raise AdmissionConflict(
-                        f"toolset {name!r} was replaced; this registration has no more calls"
-                    )
-                return None
-            number, key, consumer, text, until = row
-            db.execute("UPDATE calls SET claim = ? WHERE n = ?", (claim, number))
-            return Claimed(key, consumer, claim, ResolvedCall.from_json(json.loads(text)), until)
+            last = take(db, token, claim, self._clock())
+            if last is None and not current:
+                raise AdmissionConflict(f"toolset {name!r} was replaced; this registration has no more calls")
+            return last
 
-        return await self._waiting.until(f"token {token}", lambda: self._do(work), seconds)
+        try:
+            return await self._waiting.until(f"token {token}", lambda: self._do(work), seconds)
+        except asyncio.CancelledError:
+            # The thread does what it was told, and this stands behind it: by then it is known what was taken.
+            await asyncio.shield(self.give_back(token, lambda: last))
+            raise
+
+    async def give_back(self, token: str, claimed: Callable[[], Claimed | None]) -> None:
+        """A call whose provider went before it had the answer waits for another. Nothing for one it had before."""
+
+        def work(db: sqlite3.Connection) -> bool:
+            taken = claimed()
+            return taken is not None and taken.held is not None and give_back(db, token, taken.held)
+
+        with suppress(
+            RegistryError, RuntimeError
+        ):  # a store that is closed meanwhile hands nothing out any more
+            if await self._do(work):
+                self._waiting.wake(f"token {token}")
 
     async def finish(
         self, key: str, claim: str, result: CallResult, *, owner: str, covers: Callable[[str], bool]
@@ -272,7 +269,8 @@ class RegistryStore:
 
         def work(db: sqlite3.Connection) -> str:
             row = db.execute(
-                "SELECT n, state, consumer, token, call FROM calls WHERE key = ? AND claim = ?", (key, claim)
+                f"SELECT n, state, consumer, token, call FROM calls WHERE key = ? AND {OF_CLAIM}",  # noqa: S608
+                (key, claim),
             ).fetchone()
             if row is None:
                 raise AdmissionConflict(
@@ -346,7 +344,7 @@ class RegistryStore:
 
     def _is_full(self, db: sqlite3.Connection, token: str) -> bool:
         (waiting,) = db.execute(
-            f"SELECT count(*) FROM calls WHERE token = ? AND {_WAITING} AND until > ?",  # noqa: S608 - no text
+            f"SELECT count(*) FROM calls WHERE token = ? AND {WAITING} AND until > ?",  # noqa: S608 - no text
             (token, self._clock()),
         ).fetchone()
         return bool(waiting >= self._max_waiting)
