@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+import ptc
 from ptc.audit import journals
 from ptc.audit.journals import folder_of
 from ptc.audit.keys import Keyring
 from ptc.audit.lines import leaf_hash
 from ptc.audit.replay import Proof, overall, replay
 from ptc.audit.values import canonical
+from ptc.testing import ScriptedModel, in_process, run_code, say
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.sandbox import Sandbox
 from ptc_tools.context import RunContext
@@ -27,7 +29,7 @@ from ptc_tools.middleware import Invocation, Next, Retry
 from ptc_tools.mutation import TransportError
 from ptc_tools.outcome import Outcome
 from ptc_tools.tool import tool
-from tests.ptc.audit_support import KEYS, open_log, raw_lines, read
+from tests.ptc.audit_support import KEYS, of_type, open_log, raw_lines, read
 
 RUN_ID = "run_1"
 
@@ -525,3 +527,136 @@ def test_a_program_that_a_recovered_run_ran_to_its_end_again_is_one_story(
 
         rewrite(path, change)
         assert prove(path).verdict == "diverged"
+
+
+async def record_behind_others(path: Path) -> None:
+    """A program behind eight records of another run, which a forger can put others in the place of."""
+    async with open_log(path, journals=True, levels="full") as log, Sandbox(ahead=1) as sandbox:
+        for number in range(8):
+            await log.event("request.sent", {"request": number, "model": "m"}, RunContext("another"))
+        run = RunContext(RUN_ID)
+        await sandbox.run(
+            PROGRAMS["calls at once"], tools=[get_inventory], run=run, recorder=log, caller_id="prog_1"
+        )
+
+
+def an_earlier_attempt(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A call that was never made, whose result nobody was told."""
+    start, end = (
+        json.loads(json.dumps(of_type(records, f"tool.{type}")[0])) for type in ("started", "finished")
+    )
+    for record in (start, end):
+        record["identity"]["attempt"] = 7
+    start["seq"], end["seq"], end["start"] = 900, 901, 900
+    end["content"]["result"] = {"units": 666}
+    end["content"]["result_digest"] = KEYS.active("digest").digest({"units": 666})
+    return [start, end]
+
+
+def an_earlier_time(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    begun = {**of_type(records, "program.started")[0], "seq": 899}
+    recovered = {**begun, "seq": 902, "type": "run.recovered", "data": {"steps": 3, "status": "running"}}
+    return [begun, *an_earlier_attempt(records), recovered]
+
+
+def an_earlier_whole_time(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    begun, *_, recovered = an_earlier_time(records)
+    return [begun, {**of_type(records, "program.finished")[0], "seq": 901}, recovered]
+
+
+def an_earlier_suspension(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    begun, end, _ = an_earlier_whole_time(records)
+    return [begun, {**end, "data": {**end["data"], "status": "suspended"}}]
+
+
+@pytest.mark.parametrize(
+    "story", [an_earlier_attempt, an_earlier_time, an_earlier_whole_time, an_earlier_suspension]
+)
+def test_a_story_from_before_a_program_began_is_found(
+    tmp_path: Path, story: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    """In the place of records of others, so that not one record of the program itself is changed."""
+    path = tmp_path / "a.jsonl"
+    asyncio.run(record_behind_others(path))
+    assert prove(path).verdict == "proven"
+    records = read(path)
+    told = story(records)
+    first = next(n for n, one in enumerate(records) if one["type"] == "program.started")
+    write_chain(path, [*records[: first - len(told)], *told, *records[first:]])
+    assert [one["seq"] for one in of_type(read(path), "tool.started")][-2:] == [
+        one["seq"] for one in of_type(records, "tool.started")
+    ]
+    assert prove(path).verdict == "diverged"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"calls": 0},
+        {"cpu_us": 1},
+        {"peak_memory": 1},
+        {"wall": "language"},
+        {"line": 3},
+        {"more": 1},
+    ],
+)
+def test_every_word_about_a_programs_end_is_held_to_what_was_told(
+    tmp_path: Path, change: dict[str, Any], recorded: dict[str, Path]
+) -> None:
+    """How much it called and used cannot be run again, so the sealed journal says what was recorded."""
+    shutil.copytree(recorded["jsonl"], tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "a.jsonl"
+
+    def edit(record: dict[str, Any]) -> None:
+        if record["type"] == "program.finished":
+            record["data"].update(change)
+
+    rewrite(path, edit)
+    assert prove(path).verdict == "diverged"
+
+
+def test_whose_program_ended_is_held_to_whose_began(tmp_path: Path, recorded: dict[str, Path]) -> None:
+    """The end of one actor's program must not be put to another's account."""
+    shutil.copytree(recorded["jsonl"], tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "a.jsonl"
+
+    def edit(record: dict[str, Any]) -> None:
+        if record["type"] == "program.finished":
+            record["identity"]["actor"] = "mallory"
+
+    rewrite(path, edit)
+    assert prove(path).verdict == "diverged"
+
+
+@tool(allowed_callers=["programmatic"], approval="always")
+async def order(sku: str) -> str:
+    """Orders it."""
+    return f"ordered {sku}"
+
+
+def test_a_program_that_waited_for_an_approval_is_one_story(tmp_path: Path) -> None:
+    """It is suspended, and goes on from its journal when somebody has decided: what it was told before counts."""
+    path = tmp_path / "a.db"
+    code = "a = await get_inventory(sku='a')\nb = await order(sku='a')\n[a, b]"
+
+    async def once() -> str:
+        async with (
+            open_log(path, levels="full") as log,
+            in_process(ScriptedModel(run_code(code), say("."))) as client,
+        ):
+            runner = ptc.Runner(
+                client=client,
+                model="m",
+                tools=[get_inventory, order],
+                programs="local",
+                audit=log,
+                approver=ptc.PauseForApproval(),
+            )
+            paused = await runner.run("Order it.")
+            assert isinstance(paused.state, ptc.RunState)
+            decisions = {request.call_id: ptc.Approve(by="bob") for request in paused.approvals}
+            return (await runner.resume(paused.state, decisions=decisions)).run_id
+
+    (proof,) = asyncio.run(replay(path, asyncio.run(once()), KEYS))
+    assert (proof.verdict, proof.calls) == ("proven", 2), proof
+    assert not of_type(read(path), "sandbox.violation"), "waiting is nothing that a wall refused"

@@ -19,7 +19,9 @@ from ptc_sandbox.result import ProgramResult
 from ptc_tools.call import JsonObject, JsonValue
 
 DETERMINED: Final = ("completed", "raised", "denied")
+SUSPENDED: Final = "suspended"
 _SETTLED: Final = ("reconciled", "decided")
+_WHOSE: Final = ("actor", "tenant", "trace", "span")
 
 
 class Parted(Exception):
@@ -38,8 +40,8 @@ class Unprovable(Exception):
 class Life:
     """One program as the log tells it: its starts, what happened while it ran, its ends.
 
-    A run that a process took up again begins its programs again, also one that had ended just before: so there
-    may be several starts and ends, oldest first.
+    A run that a process took up again begins its programs again, also one that had ended just before, and a
+    program that waited for a decision goes on: so there may be several starts and ends, oldest first.
     """
 
     call_id: str
@@ -53,7 +55,7 @@ class Life:
 def lives(found: Iterable[Record]) -> list[Life]:
     """The programs of a run. An id that is used again after its program ended is another program.
 
-    Except in a run that was recovered in between: that one is begun again from its journal.
+    Except in a run that was recovered in between, and where it was suspended: those go on from their journals.
     """
     current: dict[str, Life] = {}
     told: list[Life] = []
@@ -70,7 +72,7 @@ def lives(found: Iterable[Record]) -> list[Life]:
             continue
         life = current.get(program)
         again = type == "program.started" and life is not None and life.starts and life.ends
-        if life is None or (again and program not in resumed):
+        if life is None or (again and program not in resumed and not _waits(life)):
             life = current[program] = Life(program, settled=settled)
             told.append(life)
         if type == "program.started":
@@ -81,6 +83,12 @@ def lives(found: Iterable[Record]) -> list[Life]:
         else:
             life.calls.append(record)
     return sorted((life for life in told if life.starts), key=lambda life: int(life.starts[-1]["seq"]))
+
+
+def _waits(life: Life) -> bool:
+    """Whether the program was suspended last, and was not begun again since."""
+    end = life.ends[-1]
+    return bool(end["data"].get("status") == SUSPENDED and end["seq"] > life.starts[-1]["seq"])
 
 
 def _program_of(record: Record) -> str | None:
@@ -106,6 +114,33 @@ def the_ends(life: Life) -> list[Record]:
         if time == before:
             raise Parted("the log says twice how the program ended", end)
     return life.ends
+
+
+def compare_before(life: Life, bundle: JsonObject) -> None:
+    """Nothing is told of the program from before it began, unless it went on from an earlier time.
+
+    Whether it did, the sealed journal says. Raises Parted for a story of a time that never was, and Unprovable
+    for an end that was recorded then and was not the last: no digest of it was kept.
+    """
+    first, begun = life.starts[0]["seq"], life.starts[-1]["seq"]
+    early = [record for record in life.calls if record["seq"] < begun]
+    if any(record["seq"] < first for record in early):
+        raise Parted("the log has a call of this program from before it began", early[0])
+    told = bundle.get("told")
+    went_on = bundle.get("resumed") is True or (isinstance(told, dict) and told.get("recovered") is True)
+    if len(life.starts) > 1 and not went_on:
+        raise Parted(
+            "the log says that the program began before, and it went on from no earlier time", life.starts[0]
+        )
+    last = {record["identity"]["call"]: record["seq"] for record in life.calls if _is_end(record)}
+    for record in early:
+        name = record["identity"]["call"]
+        if _is_end(record) and last[name] != record["seq"]:
+            raise Unprovable(f"an earlier end of {name} was recorded before the program was begun again")
+
+
+def _is_end(record: Record) -> bool:
+    return bool(record["type"] in ("tool.finished", "tool.denied"))
 
 
 def compare_once(life: Life) -> None:
@@ -235,6 +270,25 @@ def _compare_content(record: Record, name: str, value: JsonValue, keys: Keyring)
         )
     if not _shown(content, name, value, keys):
         raise Parted(f"the {name} shown in the log of {record['identity']['call']} were changed", record)
+
+
+def compare_said(life: Life, end: Record, bundle: JsonObject, keys: Keyring) -> None:
+    """The end in the log is the one that was told, in every field: the sealed journal of that time has it."""
+    said, data = bundle.get("end"), end["data"]
+    start = next(start for start in reversed(life.starts) if start["seq"] < end["seq"])
+    if any(end["identity"].get(name) != start["identity"].get(name) for name in _WHOSE):
+        raise Parted("the log says of the program's end that it was another's", end)
+    if not isinstance(said, dict):
+        raise Unprovable("the journal does not say how the program's end was told")
+    names = {name.removesuffix("_digest") for name in data if name != "journal"}
+    if names != set(said):
+        raise Parted("the program's end in the log says other things than were told", end)
+    for name, value in said.items():
+        digest = data.get(f"{name}_digest")
+        if digest is not None and not _fits(digest, value, keys):
+            raise Parted(f"the program's {name} in the log is not what was told", end)
+        if not shows(data.get(name), value, _digest_key(data.get("output_digest"), keys)):
+            raise Parted(f"the program's {name} in the log is not what was told", end)
 
 
 def compare_end(end: Record, result: ProgramResult, keys: Keyring) -> None:

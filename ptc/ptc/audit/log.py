@@ -247,6 +247,8 @@ class AuditLog:
         if "replay" in data:
             data = await self._with_journal(type, data, run)
         record, line = self._records.event(type, data, run), None
+        if self._told is not None and type == "run.recovered":
+            self._told.recovered(run.run_id)
         if self._told is not None and type == "program.started":
             program = str(data.get("call_id"))
             line = self._told.begin(run.run_id, program).draft(program, record)
@@ -258,7 +260,7 @@ class AuditLog:
         told = None if self._told is None else self._told.take(run.run_id, str(call_id))
         if self._journals is None or type != "program.finished" or not isinstance(bundle, dict):
             return data
-        bundle = {**bundle, "told": told}
+        bundle = {**bundle, "told": told, "end": dict(data)}
         try:
             data["journal"] = await asyncio.to_thread(self._journals.keep, run.run_id, str(call_id), bundle)
         except (OSError, Unencodable) as error:

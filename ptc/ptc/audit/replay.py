@@ -15,12 +15,15 @@ from typing import Literal, TypeAlias
 from ptc.audit.accounts import account_for_calls, compare_records, unrecorded
 from ptc.audit.errors import AuditCorrupt, AuditError, RecordNotFound
 from ptc.audit.explain import (
+    SUSPENDED,
     Life,
     Parted,
     Unprovable,
+    compare_before,
     compare_calls,
     compare_end,
     compare_once,
+    compare_said,
     compare_start,
     lives,
     the_ends,
@@ -86,15 +89,18 @@ async def _prove(path: Path, life: Life, keys: Keyring, sandbox: Sandbox | None)
     call_id, calls = life.call_id, 0
     try:
         ends = the_ends(life)
-        bundle = _bundle(path, life, ends[-1], keys)
+        bundles = [_bundle(path, life, end, keys) for end in ends]
+        bundle = bundles[-1]
         journal = Journal.from_json(bundle["journal"])
         calls = sum(isinstance(entry, CallMade) for entry in journal.entries)
         compare_start(life, bundle, journal, keys)
         compare_once(life)
         _compare_calls(life, bundle, journal, keys)
         result = await _again(life.starts[-1], bundle, journal, sandbox)
-        for end in ends:
-            compare_end(end, result, keys)
+        for end, told in zip(ends, bundles, strict=True):
+            if end is ends[-1] or end["data"].get("status") != SUSPENDED:
+                compare_end(end, result, keys)
+            compare_said(life, end, told, keys)
         account_for_calls(life, bundle, journal, keys)
     except Unprovable as reason:
         return Proof(call_id, "not provable", str(reason), calls=calls)
@@ -121,6 +127,7 @@ def _compare_calls(life: Life, bundle: JsonObject, journal: Journal, keys: Keyri
         compare_records(life, bundle)
         raise
     compare_records(life, bundle)
+    compare_before(life, bundle)
 
 
 def _bundle(path: Path, life: Life, end: Record, keys: Keyring) -> JsonObject:

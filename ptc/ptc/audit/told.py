@@ -31,9 +31,10 @@ class Line:
 class ProgramTold:
     """The records about one program, in the order in which they were made, and its calls of level `none`."""
 
-    __slots__ = ("_lines", "_unrecorded")
+    __slots__ = ("_lines", "_recovered", "_unrecorded")
 
-    def __init__(self) -> None:
+    def __init__(self, *, recovered: bool = False) -> None:
+        self._recovered = recovered
         self._lines: list[Line] = []
         self._unrecorded: list[str] = []
 
@@ -50,6 +51,7 @@ class ProgramTold:
         return {
             "records": [[line.call, line.digest, line.sure] for line in self._lines],
             "unrecorded": list(self._unrecorded),
+            "recovered": self._recovered,
         }
 
 
@@ -58,10 +60,17 @@ class Told:
 
     def __init__(self) -> None:
         self._programs: OrderedDict[tuple[str, str], ProgramTold] = OrderedDict()
+        self._recovered: OrderedDict[str, None] = OrderedDict()
+
+    def recovered(self, run_id: str) -> None:
+        """The run was taken up again: its programs may have an earlier time, told by another process."""
+        self._recovered[run_id] = None
+        if len(self._recovered) > MAX_PROGRAMS:
+            self._recovered.popitem(last=False)
 
     def begin(self, run_id: str, program: str) -> ProgramTold:
         """A program starts, or starts again: what was told before is of an earlier time."""
-        told = self._programs[run_id, program] = ProgramTold()
+        told = self._programs[run_id, program] = ProgramTold(recovered=run_id in self._recovered)
         self._programs.move_to_end((run_id, program))
         if len(self._programs) > MAX_PROGRAMS:
             self._programs.popitem(last=False)
