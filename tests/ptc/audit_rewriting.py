@@ -46,11 +46,10 @@ def _columns(line: bytes, old: tuple[object, ...]) -> tuple[object, ...]:
     return record.get("at"), record.get("type"), run, name, caller, status or None, digest
 
 
-def rechain(lines: list[bytes]) -> list[bytes]:
-    """Recomputes the chain, as a careful forger would."""
+def rechain(lines: list[bytes], first: int = 1, previous: str = "0" * 64) -> list[bytes]:
+    """Recomputes the chain, as a careful forger would: from record `first` on, behind the hash `previous`."""
     done: list[bytes] = []
-    previous = "0" * 64
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         record = {**json.loads(line), "seq": number, "prev": previous}
         done.append(canonical(record))
         previous = leaf_hash(done[-1]).hex()

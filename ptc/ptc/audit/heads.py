@@ -74,8 +74,11 @@ class Heads:
     def _reopened(self, line: Line, seq: int, last: tuple[str, str]) -> None:
         """From here on signatures cover the records before as well, also such as nobody had signed until then."""
         before = last[1] if last[1] != "audit.recovered" else last[0]
-        first = max(self._signed_at + 1, self._report.first_seq or 1)
-        end = seq - 1 if before == last[1] else seq - 2
+        begins, end = self._report.first_seq or 1, seq - 1 if before == last[1] else seq - 2
+        if self._tree is None and self._begins_late and begins <= end:
+            # No signature so far could be compared with the records that are here, whatever it says of itself.
+            self._report.unsigned.append((begins, end))
+        first = max(self._signed_at + 1, begins)
         if first > end or self._tree is None:
             return
         self._report.unsigned.append((first, end))
@@ -231,22 +234,21 @@ class Heads:
     def _pick_up(self, line: Line, seq: int, head: Checkpoint, roots: object, signed: bool) -> None:
         """Where the first files are not here, the tree is taken from a checkpoint that somebody vouches for.
 
-        Its last subtree is compared where its records are here; the chain ties the ones before to them, and
-        the next checkpoint covers this one.
+        Its last subtree is compared, and the chain ties the records before to that. Where not all of them are
+        here, it says nothing of those that are: anybody can put a genuine checkpoint behind records of his own.
         """
-        anchored = self._anchors.pop(head.size, [])
+        anchored = self._anchors.get(head.size, [])
         if any(anchor.root != head.root for anchor in anchored):
             self._report.add("tampered", _REWRITTEN, line, seq)
             return
-        if not signed and not anchored:
+        last = head.size & -head.size
+        if last > len(self._leaves) or (not signed and not anchored):
             return
+        self._anchors.pop(head.size, None)
         if not isinstance(roots, list):
             raise TypeError("a frontier is a list")
         tree = Frontier(head.size, [bytes.fromhex(str(node)) for node in roots])
-        last = head.size & -head.size
-        if tree.root() != head.root or (
-            last <= len(self._leaves) and root(self._leaves[-last:]) != tree.roots[-1]
-        ):
+        if tree.root() != head.root or root(self._leaves[-last:]) != tree.roots[-1]:
             self._report.add("tampered", _OTHER_ROOT, line, seq)
             return
         self._tree, self._leaves, self._begins_late = tree, [], False
