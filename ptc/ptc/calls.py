@@ -6,7 +6,7 @@ decides nothing about a call; the path does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -39,7 +39,7 @@ from ptc_tools.outcome import Cancelled, Denied, Failure, Outcome, Success
 
 class Calls:
     """`decided`: decisions of a resumed run, beside the requests that they answer. `again`: approvals of calls
-    that were cut off and are to run again."""
+    that were cut off and are to run again. `asked`: what the run had asked before."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Calls:
         loaded: LoadedTools,
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
         again: Mapping[str, tuple[ApprovalRequest, Decision]],
+        asked: Iterable[ApprovalRequest] = (),
         durable: Durable | None = None,
     ) -> None:
         self._settings = settings
@@ -73,7 +74,7 @@ class Calls:
                 settings.approver if isinstance(settings.approver, PauseForApproval) else PauseForApproval(),
                 reporter,
                 {call_id: pair for call_id, pair in decided.items() if not pair[0].uncertain} | dict(again),
-                asked=() if durable is None else durable.past.asked.values(),
+                asked=asked,
                 on_ask=None if durable is None else durable.asked,
             )
             if durable is not None:

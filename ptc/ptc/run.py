@@ -76,11 +76,9 @@ class Run:
     """Drives one run; `drive` is called once."""
 
     def __init__(self, settings: Settings, start: Start, emit: Emit | None = None) -> None:
-        self._durable = durable = start.durable
-        settings = settings if durable is None else durable.settings(settings, watched=emit is not None)
-        self._settings = settings
-        self._start = start
-        self._emit = emit
+        if (durable := start.durable) is not None:
+            settings = durable.settings(settings, watched=emit is not None)
+        self._settings, self._start, self._emit, self._durable = settings, start, emit, durable
         self._conversation = Conversation(
             mode=settings.history,
             previous_response_id=start.previous_response_id,
@@ -132,6 +130,7 @@ class Run:
             loaded=self._loaded,
             decided=start.decided(),
             again=start.approved_again,
+            asked=start.asked,
             durable=durable,
         )
         self._answers = Answers(
@@ -357,10 +356,11 @@ class Run:
             output=output,
             incomplete_reason=ending.incomplete_reason,
             limit=self._limit,
-            response_id=self._exchange.response_id,
+            response_id=self._exchange.response_id or self._conversation.previous_response_id,
             approvals=() if state is None else state.approvals,
             state=state,
             uncertain=() if self._calls.recovery is None else tuple(self._calls.recovery.uncertain),
+            unsent=self._conversation.unsent,
         )
 
     def _state(self) -> RunState:
@@ -385,6 +385,8 @@ class Run:
             error.items = (*self._conversation.history, *self._conversation.answers.values(), *refused)
             error.safe_to_retry = not self._reporter.anything_ran and not self._exchange.in_doubt
             error.usage = self._spent.usage
+            error.unsent = self._conversation.unsent
+            error.response_id = self._conversation.previous_response_id
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
         if isinstance(error, ResponseIncomplete):
             status = "incomplete"

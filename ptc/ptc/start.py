@@ -76,6 +76,13 @@ class Start:
         return {} if self.state is None else self.state.journals
 
     @property
+    def asked(self) -> Iterable[ApprovalRequest]:
+        """What was asked before: where it still waits, it waits as it did, and until then."""
+        if self.durable is not None:
+            return self.durable.past.asked.values()
+        return () if self.state is None else self.state.approvals
+
+    @property
     def new_decisions(self) -> Mapping[str, Decision]:
         """Those that still decide something: in a store a run may have gone on since somebody was asked, and a
         no that is kept there stands."""

@@ -165,6 +165,40 @@ async def test_an_approval_in_time_stays_good_after_a_crash(
     assert (done.output_text, RAN) == ("dropped", [("drop", 1)])
 
 
+@pytest.mark.parametrize("kept", ["store", "state"])
+async def test_an_expiry_is_not_put_off_by_going_on_without_a_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    """Whether a call beside it was decided about, or nothing was: who says yes too late has said nothing."""
+    rule, key = ptc.PauseForApproval(expires_after=60), b"k" * 32
+    path = tmp_path / "runs.db"
+    calls = [function_call("drop", f"c{x}", {"x": x}) for x in range(3)]
+
+    async def go_on(state: Any, decisions: Any, *turns: Any) -> Any:
+        store = ptc.SQLiteRunStore(path) if kept == "store" else None
+        able = runner(FakeEndpoint(*turns), store, approver=rule)
+        if state is None:
+            paused = await able.run("go", run_id="r1")
+        else:
+            paused = await able.resume(ptc.RunState.unseal(state, key), decisions=decisions)
+        if store is not None:
+            store.close()
+        return paused, paused.state.seal(key) if paused.state is not None else None
+
+    paused, state = await go_on(None, None, calls)
+    expiries = {request.call_id: request.expires_us for request in paused.approvals}
+    paused, state = await go_on(state, {"c0": ptc.Approve()})
+    assert {request.call_id: request.expires_us for request in paused.approvals} == {
+        call_id: at for call_id, at in expiries.items() if call_id != "c0"
+    }
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 2 * MINUTE)
+    paused, state = await go_on(state, {})
+    assert [request.expires_us for request in paused.approvals] == [expiries["c1"], expiries["c2"]]
+    done, _ = await go_on(state, {"c1": ptc.Approve(), "c2": ptc.Approve({"x": 5})}, [answer("over")])
+    assert (done.output_text, RAN) == ("over", [("drop", 0)])
+
+
 async def test_a_no_that_is_kept_stands(tmp_path: Path) -> None:
     """Its process ended before the call was answered; who decides later does not overrule it unseen."""
     path = tmp_path / "a.db"
