@@ -13,7 +13,7 @@ import pytest
 from ptc.audit.errors import AuditUnavailable, InvalidAuditConfig
 from ptc.audit.otel import TracedRecorder
 from ptc_tools.outcome import Denied, Failure, Success
-from tests.ptc.audit_support import INVENTORY, RUN, call, open_log, read
+from tests.ptc.audit_support import INVENTORY, RUN, call, contract, open_log, read
 
 
 class FakeSpan:
@@ -141,3 +141,18 @@ async def test_a_secret_in_a_tool_name_that_a_model_made_up_is_in_no_span(tracer
     await recorder.denied(call(3, "remove"), None, refusal, RUN)
     assert [span.name for span in tracer.spans] == ["execute_tool $redacted"] * 2 + ["execute_tool remove"]
     assert not any(secret in str(span.attributes) for span in tracer.spans)
+
+
+async def test_what_is_sensitive_is_in_no_span_also_where_content_is_wanted(tracer: FakeTracer) -> None:
+    """Telemetry goes further than any log: what a contract marks, or a detector finds, must not go with it."""
+    recorder = TracedRecorder(tracer=tracer, content=True)
+    schema = {"type": "object", "properties": {"id": {"type": "string", "x-sensitive": True}}}
+    login = contract("login", secret=True, strict=False, output_schema=schema)
+    token = await recorder.started(call(1, "login"), login, {"sku": "canary-argument"}, RUN)
+    value: Any = {"id": "canary-result", "note": "of ada@example.org", "password": "canary-name", "units": 3}
+    await recorder.finished(token, Success(value), 5)
+    data: Any = {"call_id": "prog_1", "code": "login(sku='AKIAIOSFODNN7EXAMPLE')"}
+    await recorder.event("program.started", data, RUN)
+    said = repr([span.attributes for span in tracer.spans])
+    assert not [word for word in ("canary", "example.org", "AKIA") if word in said]
+    assert '"units": 3' in said

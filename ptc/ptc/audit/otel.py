@@ -15,10 +15,13 @@ from typing import Any, Final, Protocol
 
 from ptc.audit import genai
 from ptc.audit.errors import InvalidAuditConfig
-from ptc.audit.redact import hides
+from ptc.audit.keys import Keyring
+from ptc.audit.redact import Redaction, Redactor, hides
+from ptc.audit.sensitive import NOTHING, Sensitivity
 from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
+from ptc_tools.markers import with_marks
 from ptc_tools.outcome import Denied, Outcome, Success
 from ptc_tools.record import Recorder
 
@@ -46,6 +49,7 @@ class Tracer(Protocol):
 class _Token:
     inner: object
     span: Span
+    contract: Contract
 
 
 class TracedRecorder:
@@ -53,13 +57,19 @@ class TracedRecorder:
 
         runner = ptc.Runner(..., audit=TracedRecorder(log))
 
-    `content=True` puts arguments, results and program text into spans, unredacted: telemetry is then as
-    sensitive as they are. A run store's `also` is passed on. Raises InvalidAuditConfig where
-    `opentelemetry-api` is not installed.
+    `content=True` puts arguments, results and program text into spans, with marks in the place of what
+    contracts mark as sensitive and of what `redact` finds, as in the log at its level `full`; digests in these
+    marks fit one another within one recorder alone. A run store's `also` is passed on. Raises
+    InvalidAuditConfig where `opentelemetry-api` is not installed.
     """
 
     def __init__(
-        self, recorder: Recorder | None = None, *, tracer: Tracer | None = None, content: bool = False
+        self,
+        recorder: Recorder | None = None,
+        *,
+        tracer: Tracer | None = None,
+        content: bool = False,
+        redact: Redaction | None = None,
     ) -> None:
         try:
             self._trace = import_module("opentelemetry.trace")
@@ -68,6 +78,8 @@ class TracedRecorder:
         self._recorder = recorder
         self._tracer: Tracer = tracer or self._trace.get_tracer("ptc")
         self._content = content
+        self._redactor = Redactor(redact or Redaction(), Keyring.generate().active("digest"))
+        self._marks: dict[int, tuple[Contract, Sensitivity, Sensitivity]] = {}
         self._programs: OrderedDict[tuple[str, str], Span] = OrderedDict()
         self._calls: OrderedDict[tuple[str, str], Span] = OrderedDict()
 
@@ -85,9 +97,9 @@ class TracedRecorder:
             inner = await self._recorder.started(call, contract, arguments, run, **also)
         span = self._call_span(call, run, call.qualified_name)
         if self._content:
-            span.set_attribute(genai.TOOL_ARGUMENTS, _text(arguments))
+            span.set_attribute(genai.TOOL_ARGUMENTS, self._text(arguments, self._marked(contract)[1]))
         _keep(self._calls, (run.run_id, call.call_id), span)
-        return _Token(inner, span)
+        return _Token(inner, span, contract)
 
     async def finished(self, token: object, outcome: Outcome, duration_us: int, **also: Any) -> None:
         assert isinstance(token, _Token)
@@ -95,7 +107,7 @@ class TracedRecorder:
             if self._recorder is not None:
                 await self._recorder.finished(token.inner, outcome, duration_us, **also)
         finally:
-            self._end(token.span, outcome)
+            self._end(token.span, outcome, token.contract)
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
         if self._recorder is not None:
@@ -103,7 +115,7 @@ class TracedRecorder:
         name = call.qualified_name
         if contract is None and hides(name):  # the model made it up, and put a secret into it
             name = "$redacted"
-        self._end(self._call_span(call, run, name), outcome)
+        self._end(self._call_span(call, run, name), outcome, contract)
 
     async def event(self, type: str, data: JsonObject, run: RunContext, **also: Any) -> None:
         if self._recorder is not None:
@@ -129,7 +141,7 @@ class TracedRecorder:
             genai.CONVERSATION_ID: run.run_id,
         }
         if self._content:
-            attributes[genai.PROGRAM_CODE] = _text(data.get("code"))
+            attributes[genai.PROGRAM_CODE] = self._text(data.get("code"), NOTHING)
         parent = self._calls.get((run.run_id, call_id))  # the code tool's call, where it was one
         return self._start(genai.EXECUTE_PROGRAM, parent, attributes)
 
@@ -155,14 +167,35 @@ class TracedRecorder:
         span: Span = self._tracer.start_span(name, context, attributes=attributes)
         return span
 
-    def _end(self, span: Span, outcome: Outcome) -> None:
+    def _end(self, span: Span, outcome: Outcome, contract: Contract | None) -> None:
         if isinstance(outcome, Success):
             if self._content:
-                span.set_attribute(genai.TOOL_RESULT, _text(outcome.value))
+                marked = NOTHING if contract is None else self._marked(contract)[2]
+                span.set_attribute(genai.TOOL_RESULT, self._text(outcome.value, marked))
         else:
             span.set_attribute(genai.ERROR_TYPE, outcome.code)
             span.set_status(self._error(), outcome.status)
         span.end()
+
+    def _marked(self, contract: Contract) -> tuple[Contract, Sensitivity, Sensitivity]:
+        """The contract, and what it marks as sensitive in arguments and in results."""
+        known = self._marks.get(id(contract))
+        if known is None or known[0] is not contract:
+            if len(self._marks) > MAX_OPEN:
+                self._marks.clear()
+            known = self._marks[id(contract)] = (
+                contract,
+                Sensitivity.of(with_marks(contract.parameters, contract.sensitive_parameters)),
+                Sensitivity.of(with_marks(contract.output_schema, contract.sensitive_results)),
+            )
+        return known
+
+    def _text(self, value: JsonValue, marked: Sensitivity) -> str:
+        try:
+            shown = self._redactor.shown(value, marked)
+            return (shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False))[:MAX_CONTENT]
+        except (TypeError, ValueError):
+            return ""
 
     def _error(self) -> Any:
         return self._trace.StatusCode.ERROR
@@ -172,11 +205,3 @@ def _keep(spans: OrderedDict[tuple[str, str], Span], key: tuple[str, str], span:
     spans[key] = span
     if len(spans) > MAX_OPEN:
         spans.popitem(last=False)
-
-
-def _text(value: object) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return ""
-    return text[:MAX_CONTENT]
