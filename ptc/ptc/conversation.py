@@ -178,6 +178,14 @@ class Conversation:
         return self._unsent_from if held else 0
 
     @property
+    def unsent(self) -> tuple[JsonObject, ...]:
+        """What a service that keeps the history has not got: items since its last response. Empty where the
+        history is ours, and all of it is sent."""
+        if self.mode == "stateless":
+            return ()
+        return (*self.history[self.held_items :], *self._answers.values())
+
+    @property
     def answers(self) -> Mapping[str, JsonObject]:
         """Outputs of the last response's calls that are known already, while others wait."""
         return dict(self._answers)
@@ -330,10 +338,13 @@ class Conversation:
         if self.mode == "stateless" and not ends:
             check_reasoning(output)
         self.history.extend(output)
-        self._unsent_from = len(self.history)
         response_id = response.get("id")
-        if self.mode == "previous_response" and isinstance(response_id, str):
-            self.previous_response_id = response_id
+        named = isinstance(response_id, str) and bool(response_id)
+        if self.mode == "previous_response" and named:
+            self.previous_response_id = str(response_id)
+        if self.mode != "previous_response" or named:
+            # Nothing goes on from a response without a name: it is sent along, after the last that had one.
+            self._unsent_from = len(self.history)
         self._programs.note(output)
         self._pending = {call.call.call_id: call for call in pending}
         self._after_answers = Step.LAST_ANSWER_AFTER_END if _is_final(messages, whole) else Step.LAST_ANSWER

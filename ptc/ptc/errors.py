@@ -147,7 +147,8 @@ class RunError(PtcError):
 
     `items`: the transcript so far, raw wire items. `safe_to_retry`: running the same input again repeats
     nothing that may have had an effect (no tool ran, and no hosted program may have started). `usage`: what
-    the run had used. `__cause__` is the client's exception, where there is one.
+    the run had used. Where the service keeps the history, `unsent` is what it has not got of it, to be sent on with the
+    next input, after `response_id`. `__cause__` is the client's exception, where there is one.
     """
 
     code = "run_error"
@@ -166,6 +167,8 @@ class RunError(PtcError):
         self.items: tuple[JsonObject, ...] = tuple(items)
         self.safe_to_retry = safe_to_retry
         self.usage: Usage | None = None
+        self.unsent: tuple[JsonObject, ...] = ()
+        self.response_id: str | None = None
 
 
 class RemoteProtocolError(RunError):

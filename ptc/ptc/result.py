@@ -79,6 +79,8 @@ class RunResult(Generic[OutputT]):
     service cut what followed the answer. `limit` names the limit after which the last answer was given.
     A paused run has `approvals`, the calls that wait, and `state`, from which `Runner.resume` goes on.
     `uncertain`: for a recovered run, the calls that ran when its process ended, and what was done about each.
+    `unsent`: where the service keeps the history, what it has not got of it: the outputs of the calls after which
+    the run was ended. The next turn is `[*result.unsent, message]` there, after `response_id`.
     """
 
     run_id: str
@@ -97,9 +99,13 @@ class RunResult(Generic[OutputT]):
     approvals: tuple[ApprovalRequest, ...] = ()
     state: RunState | None = None
     uncertain: tuple[UncertainCall, ...] = ()
+    unsent: tuple[JsonObject, ...] = ()
 
     def to_input(self, message: object = None) -> list[JsonObject]:
-        """The input of the next turn: this run's items, and the new message (text or items) after them."""
+        """The input of the next turn: this run's items, and the new message (text or items) after them.
+
+        For a service that keeps no history. One that does has them: see `unsent`.
+        """
         from ptc.items import as_items
 
         return [*self.items, *([] if message is None else as_items(message))]

@@ -33,12 +33,14 @@ class RunStream(AsyncIterator[RunEvent]):
         self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._task: asyncio.Task[RunResult[object]] | None = None
         self._over = False
+        self._left = False
 
     @property
     def result(self) -> RunResult[object]:
-        """The run's result. Raises LocalProtocolError before the iteration has ended."""
+        """The run's result. Raises LocalProtocolError before the iteration has ended, and for a run that was left."""
         if self._task is None or not self._task.done() or self._task.cancelled():
-            raise LocalProtocolError("the run has no result: iterate to the end first", run_id=self.run_id)
+            why = "it was ended before it had one" if self._left else "iterate to the end first"
+            raise LocalProtocolError(f"the run has no result: {why}", run_id=self.run_id)
         return self._task.result()
 
     async def finish(self) -> RunResult[object]:
@@ -59,8 +61,10 @@ class RunStream(AsyncIterator[RunEvent]):
         event = await self._queue.get()
         if event is not None:
             return event
+        self._queue.put_nowait(None)  # for whoever waits beside us: an event is told once, the end to all
         self._over = True
-        self._task.result()  # raises what the run raised
+        if not (self._left and self._task.cancelled()):
+            self._task.result()  # raises what the run raised
         raise StopAsyncIteration
 
     async def _drive(self) -> RunResult[object]:
@@ -72,7 +76,7 @@ class RunStream(AsyncIterator[RunEvent]):
 
         It waits for that also where it is cancelled meanwhile, and raises CancelledError then.
         """
-        self._over = True
+        self._over = self._left = True
         task = self._task
         if task is None or task.done():
             return

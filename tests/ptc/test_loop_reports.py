@@ -317,8 +317,13 @@ async def test_anthropic_sdk_python_1801_the_latest_handle_goes_on_every_continu
     assert result.output_text == "done"
     named = [body.get("previous_response_id") for body in endpoint.bodies]
     assert named == [None, "resp_1", "resp_1", "resp_3"]
-    since = [item.get("call_id") for item in endpoint.inputs[2]]
-    assert "c2" in since, "what came since the last name is sent along with it"
+    since = [(item["type"], item.get("call_id")) for item in endpoint.inputs[2]]
+    assert since == [
+        ("function_call_output", "c1"),
+        ("function_call", "c2"),
+        ("function_call_output", "c2"),
+    ], "what came since the last name is sent along with it"
+    assert [item.get("call_id") for item in endpoint.inputs[3]] == ["c3"]
 
 
 async def test_pydantic_ai_7833_a_lost_handle_is_dropped_once_and_reruns_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ import pydantic
 import pytest
 
 import ptc
-from ptc.testing import ScriptedModel, in_process, say
+from ptc.testing import ScriptedModel, call, in_process, say
 from ptc_tools.outcome import Denied
 from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, client_of, function_call, outputs_in, response
 
@@ -208,3 +209,86 @@ async def test_a_wait_that_is_over_or_makes_no_sense_is_not_kept(wait: str) -> N
     client, asked = limited(wait)
     result = await runner(client).run("go")
     assert (result.output_text, len(asked)) == ("done", 2)
+
+
+# Where the service keeps the history
+
+
+@ptc.tool
+def look(x: int) -> int:
+    """Look."""
+    return x
+
+
+async def ends(invocation: Any, next: Any) -> Any:
+    await next(invocation)
+    raise ptc.TerminateRun("enough")
+
+
+@pytest.mark.parametrize("history", ["previous_response", "conversation"])
+@pytest.mark.parametrize("how", ["terminated", "limit", "completed", "refused"])
+async def test_a_run_that_ended_early_is_gone_on_from_in_the_services_history(history: Any, how: str) -> None:
+    """The service waits for the outputs of the last calls, and takes no item twice: `unsent` is just that."""
+    turns: Any = [[call("look", x=1), call("look", x=2)], say("It goes on.")]
+    script = ScriptedModel(*(turns if how in ("terminated", "limit") else turns[1:]), then=say("It goes on."))
+    async with in_process(script) as client:
+        own: Any = {"middleware": [ends]} if how == "terminated" else {}
+        place: Any = {}
+        if history == "conversation":
+            place = {"conversation_id": (await client.conversations.create()).id}
+        going = runner(client, look, history=history, **own).run(
+            "go", limits=ptc.Limits(max_requests=1), **place
+        )
+        if how == "limit":
+            with pytest.raises(ptc.RequestLimitExceeded) as caught:
+                await going
+            ended: Any = caught.value
+        else:
+            ended = await going
+        waiting = [item["type"] for item in ended.unsent]
+        assert waiting == (["function_call_output"] * 2 if how in ("terminated", "limit") else [])
+        if history == "previous_response":
+            place = {"previous_response_id": ended.response_id}
+        further = await runner(client, look, history=history).run([*ended.unsent, "Go on."], **place)
+    assert further.output_text == "It goes on."
+    assert further.calls == ()
+
+
+async def test_a_run_whose_history_is_ours_has_nothing_unsent() -> None:
+    """All of it is sent, every time."""
+    result = await runner(FakeEndpoint([function_call("look")], [answer()]), look, middleware=[ends]).run(
+        "go"
+    )
+    assert (result.status, result.unsent) == ("terminated", ())
+
+
+# Streams
+
+
+async def test_a_stream_that_two_read_ends_for_both() -> None:
+    """Each event is told once; nobody waits for ever."""
+    stream = runner(FakeEndpoint([function_call("look")], [answer()]), look).stream("go")
+    both = await asyncio.gather(stream.finish(), stream.finish())
+    assert both[0] is both[1]
+    failing = runner(FakeEndpoint(response(status="failed"))).stream("go")
+    ended = await asyncio.gather(failing.finish(), failing.finish(), return_exceptions=True)
+    assert [type(error) for error in ended] == [ptc.ResponseFailed] * 2
+
+
+async def test_a_stream_that_another_closes_ends_and_says_that_there_is_no_result() -> None:
+    """Who iterates is not cancelled with the run."""
+    started, hung = asyncio.Event(), asyncio.Event()
+
+    @ptc.tool
+    async def hang() -> str:
+        """Hang."""
+        started.set()
+        await hung.wait()
+        return ""
+
+    stream = runner(FakeEndpoint([function_call("hang", arguments="{}")]), hang).stream("go")
+    reading = asyncio.create_task(stream.finish())
+    await started.wait()
+    await stream.aclose()
+    with pytest.raises(ptc.LocalProtocolError, match="ended before it had one"):
+        await reading
