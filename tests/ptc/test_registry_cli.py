@@ -79,6 +79,7 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     (tmp_path / "mytools.py").write_text(TOOLS)
+    (tmp_path / "good.txt").write_text("# a file of keys without any\n")
     made = Shell(tmp_path)
     yield made
     for process in made.started:
@@ -140,6 +141,8 @@ def test_a_provider_goes_on_when_its_registry_was_killed_and_started_again(shell
     ("arguments", "complaint"),
     [
         (("serve", "--keys", "nowhere.txt"), "nowhere.txt"),
+        (("serve", "--keys", "good.txt", "--db", "."), "cannot be kept"),
+        (("serve", "--keys", "good.txt", "--port", "99999"), "port 99999"),
         (("list", "--url", "http://127.0.0.1:9"), "PTC_REGISTRY_KEY"),
         (("key", "publisher", "a/b"), "letters"),
         (("key", "admin", "x"), "publisher"),

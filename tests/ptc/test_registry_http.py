@@ -699,12 +699,31 @@ async def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["registry.test", "ftp://registry.test", "https://", "https://x.test?key=1", ""]
+    "url",
+    [
+        "registry.test",
+        "ftp://registry.test",
+        "https://",
+        "https://x.test?key=1",
+        "",
+        "https://x.test:port",
+        "https://x.test:99999",
+        "https://[::1",
+        "https://x.test/a b",
+        "https://x.test/\n",
+    ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     """Before anything is sent."""
     with pytest.raises(ptc.ConfigurationError):
         HttpRegistry(url, key=CONSUMER)
+
+
+@pytest.mark.parametrize("key", ["", "  ", "schlüssel", "two\nlines", "null\0"])
+def test_a_text_that_cannot_be_a_key_is_refused(key: str) -> None:
+    """It would go into a header, where it fails late or says more than a key."""
+    with pytest.raises(ptc.ConfigurationError, match="no key"):
+        HttpRegistry("https://registry.example", key=key)
 
 
 def test_a_key_is_not_sent_unencrypted_to_another_machine_unless_it_is_said() -> None:
@@ -773,3 +792,27 @@ async def test_a_store_refuses_what_is_no_registry(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"no database")
     async with site(tmp_path) as here:
         assert (here.store.path.stat().st_mode & 0o777) == 0o600
+
+
+def modes_in(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
+async def test_a_file_that_was_open_to_others_is_kept_to_its_owner(tmp_path: Path) -> None:
+    """It holds arguments and results."""
+    (tmp_path / "registry.db").touch(mode=0o644)
+    (tmp_path / "registry.db").chmod(0o644)
+    async with site(tmp_path) as here:
+        await here.publisher.publish(Records().export())
+        modes = modes_in(tmp_path)
+    assert modes == dict.fromkeys(("registry.db", "registry.db-wal", "registry.db-shm"), 0o600)
+
+
+@pytest.mark.parametrize("place", ["folder", "file/registry.db", "nul\0"])
+async def test_a_place_that_cannot_hold_a_registry_is_said_so(tmp_path: Path, place: str) -> None:
+    """A typed error, and no traceback of the file system's."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(ptc.PtcError, match="the registry cannot be kept at") as raised:
+        RegistryStore(tmp_path / place)
+    assert raised.value.code == "registry_store_unreadable"

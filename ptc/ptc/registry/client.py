@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from ptc.errors import ConfigurationError
 from ptc.registry.errors import RegistryError, RegistryForbidden, RegistryUnreachable
@@ -75,16 +75,19 @@ class HttpRegistry:
         insecure: bool = False,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ConfigurationError(f"{url!r} is no address of a registry; it is https://host[:port][/path]")
+        parts = _address(url)
+        self._key = key if isinstance(key, Secret) else Secret(key)
+        text = self._key.reveal()
+        if not text.isascii() or not text.isprintable() or not text.strip():
+            raise ConfigurationError(
+                "this is no key of a registry: one has ASCII letters, digits and signs alone"
+            )
         local = parts.hostname in ("localhost", "127.0.0.1", "::1")
         if parts.scheme == "http" and not local and not insecure and transport is None:
             raise ConfigurationError(
                 f"{url!r} would send the key unencrypted: use https, or say insecure=True"
             )
         self._url = url.rstrip("/")
-        self._key = key if isinstance(key, Secret) else Secret(key)
         self._timeout = timeout
         self._transport = transport
         self._tls: ssl.SSLContext | None = None
@@ -288,6 +291,18 @@ async def _content(response: httpx2.Response) -> bytes:
             raise RegistryError(f"the registry's answer is over {MAX_ANSWER} bytes")
         parts.append(part)
     return b"".join(parts)
+
+
+def _address(url: str) -> SplitResult:
+    """The parts of a registry's address. Raises ConfigurationError."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none, brackets that are not closed
+        usable = False
+    if not usable or parts.query or parts.fragment or not url.isprintable() or " " in url:
+        raise ConfigurationError(f"{url!r} is no address of a registry; it is https://host[:port][/path]")
+    return parts
 
 
 def _answer(status: int, content: bytes) -> JsonObject:

@@ -1,16 +1,17 @@
 """The file of a registry: its tables, and the check that a file is one before anything is written to it.
 
-It is made for its owner alone. What is in the tables is `ptc.registry.store`'s matter.
+It is kept to its owner, also one that was there before. What is in the tables is `ptc.registry.store`'s matter.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 from typing import Final
 
 from ptc.registry.errors import RegistryStoreUnreadable
+from ptc.store.errors import StoreUnavailable
+from ptc.store.files import make_file
 
 APPLICATION_ID: Final = 0x50544347
 VERSION: Final = 2
@@ -38,9 +39,13 @@ COMMIT;
 
 def open_database(path: Path) -> sqlite3.Connection:
     """The connection; makes the file if there is none. Raises RegistryStoreUnreadable."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    try:
+        make_file(path, "registry")
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    except StoreUnavailable as error:
+        raise RegistryStoreUnreadable(error.message) from error
+    except sqlite3.Error as error:
+        raise RegistryStoreUnreadable(f"{path} cannot be opened: {error}") from error
     try:
         (identity,) = db.execute("PRAGMA application_id").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -62,13 +62,18 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise ConfigurationError(
+            f"the registry cannot listen on port {port}: give one up to 65535, or 0 for any"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(256)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # UnicodeError and a null byte in the host are ValueErrors
         listener.close()
-        raise ConfigurationError(f"the registry cannot listen on {host}:{port}: {error.strerror}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigurationError(f"the registry cannot listen on {host}:{port}: {why}") from None
     return listener
