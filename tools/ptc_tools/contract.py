@@ -24,6 +24,7 @@ from ptc_tools.names import check_name, check_namespace, check_program_name
 from ptc_tools.publication import Publication
 from ptc_tools.schema import check_schema, resolve, shorten
 from ptc_tools.strict import check_strict
+from ptc_tools.strict_json import is_sendable
 
 Effects: TypeAlias = Literal["read", "write", "destructive"]
 RiskLevel: TypeAlias = Literal["low", "medium", "high"]
@@ -111,9 +112,9 @@ class Contract:
             raise InvalidName(f"{what}: a partial projection may not be named platform.*; name what it shows")
 
     def _check_words(self, what: str) -> None:
-        if not isinstance(self.description, str) or len(self.description) > MAX_DESCRIPTION:
+        if not is_sendable(self.description) or len(self.description) > MAX_DESCRIPTION:
             raise RegistrationError(
-                f"{what}: the description must be text of at most {MAX_DESCRIPTION} characters"
+                f"{what}: the description must be text of at most {MAX_DESCRIPTION} characters, without lone surrogates"
             )
         if self.timeout is not None and not (is_finite(self.timeout) and self.timeout > 0):
             raise RegistrationError(

@@ -15,6 +15,7 @@ from ptc_tools.errors import InvalidPublication, InvalidSchema
 from ptc_tools.frozen import FrozenObject, freeze_object, thaw_object
 from ptc_tools.names import PATTERN
 from ptc_tools.schema import check_schema, escape, resolve
+from ptc_tools.strict_json import is_sendable
 from ptc_tools.templates import Template
 
 Kind: TypeAlias = Literal["service", "agent"]
@@ -138,7 +139,8 @@ class Publication:
             raise InvalidPublication(
                 f"a tool of kind {self.kind!r} cannot run here; known kinds: {', '.join(KINDS)}"
             )
-        if (self.kind == "agent") != (self.executor is not None and self.configuration is not None):
+        named = {self.executor is not None, self.configuration is not None}
+        if named != {self.kind == "agent"}:
             raise InvalidPublication(
                 "a tool of kind 'agent', and only that, names its executor and configuration"
             )
@@ -146,7 +148,7 @@ class Publication:
             _check_text(getattr(self, name), name)
         for name in ("search_terms", "required_labels"):
             words = getattr(self, name)
-            if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
+            if isinstance(words, str) or not all(is_sendable(word) and word.strip() for word in words):
                 raise InvalidPublication(f"{name} must be a list of words")
             if len(words) > MAX_TERMS:
                 raise InvalidPublication(f"{name}: at most {MAX_TERMS}")
@@ -331,8 +333,10 @@ def _checked(item: ServerData) -> ServerData:
 
 
 def _check_text(value: object, what: str) -> None:
-    if value is not None and (not isinstance(value, str) or len(value) > MAX_TEXT):
-        raise InvalidPublication(f"{what} must be text of at most {MAX_TEXT} characters")
+    if value is not None and (not isinstance(value, str) or not is_sendable(value) or len(value) > MAX_TEXT):
+        raise InvalidPublication(
+            f"{what} must be text of at most {MAX_TEXT} characters, without lone surrogates"
+        )
 
 
 def _said(values: JsonObject) -> JsonObject:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from ptc_tools.errors import InvalidDeferral, InvalidSource, RegistrationError, RegistryUnknown
 from ptc_tools.names import check_namespace
 from ptc_tools.registry_protocol import Executor, RegistryClient, ServerDataHandler
+
+_METHODS: Final = ("list_toolsets", "resolve_toolset", "call_resolved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,14 @@ class Registries:
     ) -> None:
         """See `register_registry`."""
         check_namespace(name)
+        given: object = client
+        missing = [method for method in _METHODS if not callable(getattr(given, method, None))]
+        if isinstance(given, type) or missing:
+            kind = given.__name__ if isinstance(given, type) else type(given).__name__
+            raise InvalidSource(
+                f"registry {name!r}: {kind!r} is no client; one has {', '.join(_METHODS)}, as HttpRegistry(…),"
+                " LocalRegistry() and McpRegistry(…) have"
+            )
         with self._lock:
             if self._clients.setdefault(name, client) is not client:
                 raise InvalidSource(
@@ -128,7 +138,7 @@ def register_registry(
 
     Connecting is the client's matter; this does no I/O. `on_server_data` takes what tools give beside their
     results, each a `ServerItem`, before the call ends; without it such data is dropped. Raises InvalidSource
-    if the name has another client.
+    if the name has another client, or this is none.
     """
     REGISTRIES.register(name, client, on_server_data=on_server_data)
 

@@ -22,6 +22,11 @@ _MAX_BITS = 14_280  # 4,299 digits, whatever their value: Python's limit for tex
 _Pairs: TypeAlias = "list[tuple[str, JsonValue]]"
 
 
+def is_sendable(value: object) -> bool:
+    """Whether a value is text that JSON can carry: it holds no lone surrogate."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value))
+
+
 def loads(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
     """Parse one JSON document.
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from ptc_tools.call import JsonObject, JsonValue
-from ptc_tools.errors import InvalidPublication, InvalidSchema, UnknownKey
+from ptc_tools.errors import InvalidJson, InvalidPublication, InvalidSchema, UnknownKey
 from ptc_tools.schema import resolve, shorten
-from ptc_tools.strict_json import dumps
+from ptc_tools.strict_json import dumps, loads
 
 MAX_TEMPLATE: Final = 4_000
 MAX_VALUE: Final = 2_000
@@ -132,9 +132,15 @@ def _without_quotes(inner: str) -> list[str]:
 def _step(step: re.Match[str]) -> Step:
     if step.group("index") is not None:
         return int(step.group("index"))
-    if step.group("quoted") is not None:
-        return re.sub(r"\\(.)", r"\1", step.group("quoted")[1:-1])
-    return step.group("key")
+    quoted = step.group("quoted")
+    if quoted is None:
+        return step.group("key")
+    try:
+        return str(loads(quoted))
+    except InvalidJson as error:
+        raise InvalidPublication(
+            f"template: {shorten(quoted, 60)} is no key as JSON writes it: {error}"
+        ) from None
 
 
 def _value(arguments: Mapping[str, JsonValue], place: Place) -> JsonValue:

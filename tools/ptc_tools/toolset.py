@@ -17,6 +17,7 @@ from ptc_tools.errors import DuplicateTool, InvalidDeferral, InvalidSource, Regi
 from ptc_tools.mutation import Reconciliation
 from ptc_tools.names import check_namespace, program_name
 from ptc_tools.registry import Registry, RegistryToolset
+from ptc_tools.strict_json import is_sendable
 from ptc_tools.tool import AnyTool, Tool, tool
 
 if TYPE_CHECKING:
@@ -44,8 +45,14 @@ class Toolset:
         description: str | None = None,
     ) -> None:
         check_namespace(name)
-        if description is not None and not isinstance(description, str):
-            raise RegistrationError(f"toolset {name!r}: the description must be text")
+        if description is not None and not is_sendable(description):
+            raise RegistrationError(
+                f"toolset {name!r}: the description must be text, without lone surrogates"
+            )
+        if isinstance(tools, (str, Tool)) or not isinstance(tools, Iterable):
+            raise RegistrationError(
+                f"toolset {name!r}: its tools are a list of tools and functions, not one {type(tools).__name__}"
+            )
         entries: dict[str, AnyTool] = {}
         for item in tools:
             entry = _member(item, name)

@@ -26,6 +26,7 @@ from ptc_tools.registry import Registries, Registry, RegistryToolset
 from ptc_tools.registry_protocol import RegistryClient, ResolvedToolset
 from ptc_tools.sources.remote import offered_tools
 from ptc_tools.sources.step import Offered
+from ptc_tools.strict_json import is_sendable
 from ptc_tools.toolset import Use
 
 AT_ONCE: Final = 8
@@ -211,3 +212,6 @@ def _check_resolved(resolved: object, registry: str, name: str) -> None:
         raise SourceUnreadable(f"{where}: the client gave {type(resolved).__name__}, not a ResolvedToolset")
     if resolved.name != name or not isinstance(resolved.token, str) or not resolved.token:
         raise SourceUnreadable(f"{where}: the registry answered with another toolset, or without a token")
+    for what, value in (("version", resolved.version), ("description", resolved.description)):
+        if value is not None and not is_sendable(value):
+            raise SourceUnreadable(f"{where}: the registry's {what} of it is no text")
