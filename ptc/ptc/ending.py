@@ -5,12 +5,15 @@ It is told the last event of a response. It never ends a run that still has call
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ptc.errors import ResponseFailed, ResponseIncomplete
+from ptc.conversation import Conversation
+from ptc.errors import ResponseFailed, ResponseIncomplete, RunError
 from ptc.events import Failed, Finished, Incomplete, Refused
 from ptc.result import RunStatus
+from ptc_tools.call import JsonObject
 
 Last: TypeAlias = "Finished | Refused | Incomplete | Failed"
 
@@ -46,3 +49,13 @@ def ending_of(event: Last) -> Ending:
                 error_code=code,
                 status=status,
             )
+
+
+def tell_transcript(error: RunError, conversation: Conversation, refused: Sequence[JsonObject]) -> None:
+    """Tells the error what was said, and where a service that keeps the history has to be gone on from.
+
+    `refused`: the items of a last response that was not taken, with their outputs.
+    """
+    error.items = (*conversation.history, *conversation.answers.values(), *refused)
+    error.unsent = conversation.unsent
+    error.response_id = conversation.previous_response_id

@@ -14,15 +14,15 @@ from typing import cast
 from ptc.answering import Answers
 from ptc.asking import Emit
 from ptc.batch import failing
+from ptc.bounding import Bounds
 from ptc.calls import Calls
 from ptc.cancelling import Cancellation, uncut
 from ptc.compacting import compact_history
 from ptc.control import FailRun, TerminateRun, ToolFailed
 from ptc.conversation import Conversation
-from ptc.ending import Ending, Last, ending_of
+from ptc.ending import Ending, Last, ending_of, tell_transcript
 from ptc.errors import (
     LimitExceeded,
-    RequestLimitExceeded,
     ResponseIncomplete,
     RunError,
     RunTerminated,
@@ -139,6 +139,7 @@ class Run:
             reporter=self._reporter,
             records=self._records,
             spent=self._spent,
+            limits=settings.limits,
             durable=durable,
         )
         self._exchange = Exchange(
@@ -155,7 +156,9 @@ class Run:
         )
         if durable is not None:
             durable.watch(self._exposure, lambda: self._spent.requests, settings.entries)
-        self._limit: str | None = None
+        self._bounds = Bounds(
+            settings.limits, self._spent, rounds=self._rounds, steps=self._steps, durable=durable
+        )
 
     async def drive(self) -> RunResult[object]:
         """Runs to the result. Raises RunError (and ToolCallError with `on_tool_error="raise"`)."""
@@ -235,7 +238,7 @@ class Run:
 
     async def _requests(self) -> Ending:
         while True:
-            self._check_limits()
+            self._bounds.check()
             if self._durable is not None:
                 self._durable.offered.restore(self._spent.requests + 1)
             await compact_history(
@@ -255,7 +258,7 @@ class Run:
             ending = await self._act(step, events, open_before)
             if ending is not None:
                 return ending
-            if self._limit is None and not self._rounds.searching:
+            if self._bounds.limit is None and not self._rounds.searching:
                 self._steps.relax_choice(self._reporter.ran)
 
     async def _next_step(self) -> Step:
@@ -265,19 +268,6 @@ class Run:
             return await self._steps.next()
         past = durable.past
         return await self._steps.next(past.selection(number), searches=past.searches(number))
-
-    def _check_limits(self) -> None:
-        exceeded = self._spent.exceeded(self._settings.limits) or self._rounds.exceeded()
-        if exceeded is None:
-            return
-        limit, message = exceeded
-        if self._settings.limits.final_answer and self._limit is None:
-            self._limit = limit
-            self._rounds.end()
-            self._steps.forbid_calls()
-            return
-        kind = RequestLimitExceeded if limit == "max_requests" else LimitExceeded
-        raise kind(message, limit=limit)
 
     # What a response asks for
 
@@ -355,7 +345,7 @@ class Run:
             refusal=ending.refusal,
             output=output,
             incomplete_reason=ending.incomplete_reason,
-            limit=self._limit,
+            limit=self._bounds.limit,
             response_id=self._exchange.response_id or self._conversation.previous_response_id,
             approvals=() if state is None else state.approvals,
             state=state,
@@ -381,12 +371,9 @@ class Run:
         self._answers.give_the_rest(self._steps.current)
         refused = await self._answers.refuse_response(self._steps.current, error)
         if isinstance(error, RunError):
-            error.run_id = self._start.run_id
-            error.items = (*self._conversation.history, *self._conversation.answers.values(), *refused)
+            error.run_id, error.usage = self._start.run_id, self._spent.usage
             error.safe_to_retry = not self._reporter.anything_ran and not self._exchange.in_doubt
-            error.usage = self._spent.usage
-            error.unsent = self._conversation.unsent
-            error.response_id = self._conversation.previous_response_id
+            tell_transcript(error, self._conversation, refused)
         status = "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
         if isinstance(error, ResponseIncomplete):
             status = "incomplete"
