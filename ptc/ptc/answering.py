@@ -16,7 +16,7 @@ from ptc.durable import Durable
 from ptc.errors import RunError
 from ptc.events import PendingCall, ProgramOpened
 from ptc.items import item_type
-from ptc.limits import Spent
+from ptc.limits import Limits, Spent
 from ptc.outputs import output_for
 from ptc.recording import RunRecords
 from ptc.reporting import RunReporter
@@ -36,6 +36,7 @@ class Answers:
         reporter: RunReporter,
         records: RunRecords,
         spent: Spent,
+        limits: Limits,
         durable: Durable | None,
     ) -> None:
         self._conversation = conversation
@@ -43,6 +44,7 @@ class Answers:
         self._reporter = reporter
         self._records = records
         self._spent = spent
+        self._limits = limits
         self._durable = durable
 
     def give(self, pending: Sequence[PendingCall], result: BatchResult, step: Step) -> None:
@@ -68,7 +70,7 @@ class Answers:
             new.append((call_id, item, outcome))
         final = trouble is None and (result.stop is None or isinstance(result.stop, TerminateRun))
         if self._durable is not None and new and final:
-            self._durable.answered(new)
+            self._durable.answered(new, refused=self._spent.refused)
         for call_id, item in items:
             self._conversation.answer(call_id, item)
         if trouble is not None and result.stop is None:
@@ -88,6 +90,8 @@ class Answers:
         for call in pending:
             if call.call.call_id not in reported:
                 self._reporter.note(call.call, outcomes[call.call.call_id], reused=True)
+        if number in durable.past.refused:
+            self._spent.refuse_again(self._limits)
         text = durable.past.terminated.get(number)
         return BatchResult(outcomes, stop=None if text is None else TerminateRun(text))
 

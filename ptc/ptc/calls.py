@@ -83,7 +83,6 @@ class Calls:
                     desk=self.desk,
                     reporter=reporter,
                     spent=spent,
-                    limits=settings.limits,
                     decided=decided,
                     layers=(self._failing, *settings.middleware),
                 )

@@ -89,6 +89,7 @@ class Durable:
         self._unbroken = Unbroken()
         self.offered = Offered(self.past)
         self.was = was
+        self.limit: str | None = None
         self.request: Callable[[], int] = lambda: 0
 
     # Life
@@ -300,13 +301,13 @@ class Durable:
             self._notes.append(note)
         return True
 
-    def answered(self, calls: Sequence[tuple[str, JsonObject, Outcome]]) -> None:
-        """Outputs of calls, before they are sent."""
+    def answered(self, calls: Sequence[tuple[str, JsonObject, Outcome]], *, refused: bool) -> None:
+        """Outputs of calls, before they are sent. `refused`: whether the run's limit of calls was reached."""
         self.waiting -= {call_id for call_id, _, _ in calls}
         told: list[JsonValue] = [
             [call_id, item, outcome_to_json(outcome)] for call_id, item, outcome in calls
         ]
-        self.note("answered", {"request": self.request(), "calls": told})
+        self.note("answered", {"request": self.request(), "calls": told, "refused": refused})
 
     def asked(self, request: ApprovalRequest, contract: Contract) -> None:
         self.waiting.add(request.call_id)

@@ -65,12 +65,21 @@ class Spent:
             self.refused = True
             return f"this run may make {limits.max_calls} calls, and has; answer with what there is"
         used = self.calls_of_program.get(program, 0) if program is not None else 0
-        if program is not None:
-            if limits.max_calls_per_program is not None and used >= limits.max_calls_per_program:
-                return f"one program may make {limits.max_calls_per_program} calls, and this one has"
-            self.calls_of_program[program] = used + 1
-        self.calls += 1
+        most = None if program is None else limits.max_calls_per_program
+        if most is not None and used >= most:
+            return f"one program may make {most} calls, and this one has"
+        self.count_call(program)
         return None
+
+    def count_call(self, program: str | None) -> None:
+        """A call that ran, whatever the limits are now."""
+        if program is not None:
+            self.calls_of_program[program] = self.calls_of_program.get(program, 0) + 1
+        self.calls += 1
+
+    def refuse_again(self, limits: Limits) -> None:
+        """A call had been denied by `max_calls`: that ends the run, unless the limit is a wider one now."""
+        self.refused = self.refused or (limits.max_calls is not None and self.calls >= limits.max_calls)
 
     def exceeded(self, limits: Limits) -> tuple[str, str] | None:
         """(limit, message) when the run may make no further request."""

@@ -71,6 +71,8 @@ class Past:
     programs: list[tuple[int, str, JsonObject]] = field(default_factory=list)
     told: set[tuple[str, str]] = field(default_factory=set)
     offered: JsonObject | None = None
+    refused: set[int] = field(default_factory=set)
+    """Requests after whose calls the run had reached its limit of calls."""
 
     def __bool__(self) -> bool:
         return self.last > 0
@@ -167,6 +169,8 @@ class Past:
                 for call_id, item, outcome in data["calls"]:
                     answers[call_id] = (item, outcome_from_json(outcome))
                     self._answered(call_id)
+                if data.get("refused") is True:
+                    self.refused.add(data["request"])
             case "terminated":
                 self.terminated[data["request"]] = data["text"]
             case "compacted":

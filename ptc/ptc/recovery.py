@@ -15,7 +15,7 @@ from ptc.approval import ApprovalDesk, ApprovalPending, ApprovalRequest, Approve
 from ptc.durable import Durable, in_tool
 from ptc.errors import ContractChanged
 from ptc.giving import through_layers
-from ptc.limits import Limits, Spent
+from ptc.limits import Spent
 from ptc.past import PastCall
 from ptc.reporting import RunReporter
 from ptc.result import UncertainCall
@@ -41,7 +41,6 @@ class Recovery:
         desk: ApprovalDesk,
         reporter: RunReporter,
         spent: Spent,
-        limits: Limits,
         decided: Mapping[str, tuple[ApprovalRequest, Decision]],
         layers: Sequence[Middleware] = (),
     ) -> None:
@@ -52,7 +51,6 @@ class Recovery:
         self._calls = durable.past.calls
         self._reporter = reporter
         self._spent = spent
-        self._limits = limits
         self._layers = layers
         self._decided = {
             call_id: decision for call_id, (request, decision) in decided.items() if request.uncertain
@@ -85,7 +83,7 @@ class Recovery:
         """A call with an outcome counts and is reported as it was; it does not run."""
         assert past.outcome is not None
         caller = past.call.caller
-        self._spent.call_refusal(self._limits, caller.caller_id if isinstance(caller, Program) else None)
+        self._spent.count_call(caller.caller_id if isinstance(caller, Program) else None)
         self._reporter.note(past.call, past.outcome, reused=True)
 
     def give_batch_again(self, request: int) -> set[str]:

@@ -71,6 +71,8 @@ class DurableRecorder:
                 type, data = "run.recovered", {"steps": past.last, "status": durable.was}
             case "request.sent":
                 sent: JsonObject = {"request": data["request"], "attempt": data["attempt"]}
+                if durable.limit is not None:
+                    sent["limit"] = durable.limit
                 own.append(("sent", {**sent, "offered": durable.offered.to_json()}))
             case "program.started" | "program.finished":
                 told = self._program(type, data)
