@@ -12,6 +12,7 @@ from typing import TypeAlias
 from ptc.conversation import Conversation
 from ptc.errors import ResponseFailed, ResponseIncomplete, RunError
 from ptc.events import Failed, Finished, Incomplete, Refused
+from ptc.providers.failures import words_of
 from ptc.result import RunStatus
 from ptc_tools.call import JsonObject
 
@@ -45,7 +46,7 @@ def ending_of(event: Last) -> Ending:
         case Failed(status, code, message):
             ended = "was cancelled" if status == "cancelled" else status
             raise ResponseFailed(
-                f"the service says that the response {ended} ({code or 'no code'}): {message}",
+                f"the service says that the response {ended} ({code or 'no code'}): {words_of(message)}",
                 error_code=code,
                 status=status,
             )

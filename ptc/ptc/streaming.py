@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ptc.errors import EndpointError, RateLimited, ResponseCut, ServerFailed
+from ptc.providers.failures import words_of
 from ptc_tools.call import JsonObject
 
 _ENDS: Final = frozenset(
@@ -131,7 +132,7 @@ def _error_of(event: JsonObject, *, begun: bool) -> EndpointError:
     inner = event.get("error")
     source = inner if isinstance(inner, dict) else event
     code = source.get("code") or source.get("type")
-    message = f"the service failed while it streamed: {str(source.get('message') or 'no message')[:2000]}"
+    message = f"the service failed while it streamed: {words_of(source.get('message'))}"
     if code in ("rate_limit_exceeded", "too_many_requests") and not begun:
         return RateLimited(message, error_code=str(code))
     return ServerFailed(message, error_code=str(code) if code else None)

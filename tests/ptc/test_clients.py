@@ -94,6 +94,59 @@ async def test_entra_without_a_sign_in_is_a_typed_error() -> None:
             await ptc.Runner(client=client, model="m", retry=NO_RETRY).run("go")
 
 
+def _raises(error: BaseException) -> Callable[[], str]:
+    def provider() -> str:
+        raise error
+
+    return provider
+
+
+async def _gives_nothing() -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        (_raises(RuntimeError("boom \ud800\x1b[31m")), "failed: RuntimeError: boom"),
+        (_raises(ValueError()), "failed: ValueError; nothing was sent"),
+        (_raises(ConnectionResetError(104, "reset")), "failed: ConnectionResetError"),
+        (_raises(TimeoutError("slow")), "failed: TimeoutError"),
+        (lambda: None, "gave no token but a NoneType"),
+        (lambda: b"token", "gave no token but a bytes"),
+        (_gives_nothing, "gave no token but a NoneType"),
+        (lambda: "", "no header can carry"),
+        (lambda: "a token\r\nx-other: 1", "no header can carry"),
+        (lambda: "t\ud800", "no header can carry"),
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_token_provider_that_fails_is_told_as_one(provider: Any, said: str, streamed: bool) -> None:
+    """Not as a connection that broke in the middle: nothing was sent, so it is safe to run again. The words can be
+    printed, whatever the provider said."""
+    async with ptc.azure_client("https://x.openai.azure.com", token_provider=provider) as client:
+        runner = ptc.Runner(client=client, model="m", retry=NO_RETRY)
+        with pytest.raises(ptc.CredentialsRejected) as caught:
+            await (runner.stream("go").finish() if streamed else runner.run("go"))
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert caught.value.safe_to_retry
+
+
+async def test_what_a_service_says_of_a_failure_can_be_printed() -> None:
+    """No terminal obeys it, and no half of a surrogate pair makes the error itself fail."""
+    body = b'{"error": {"message": "no \\ud800 \\u001b[31m\\nway", "code": "x"}}'
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: httpx2.Response(400, content=body)))
+    async with ptc.openai_client("k", http_client=http) as client:
+        with pytest.raises(ptc.RequestRejected, match="no") as caught:
+            await ptc.Runner(client=client, model="m", retry=NO_RETRY).run("go")
+    assert str(caught.value).isprintable()
+    failed = response(status="failed", error={"code": "x", "message": "no \ud800 \x1b[31m"})
+    with pytest.raises(ptc.ResponseFailed) as ended:
+        await ptc.Runner(client=FakeEndpoint(failed), model="m").run("go")
+    assert str(ended.value).isprintable()
+
+
 async def test_an_openai_client_takes_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or from its argument."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")

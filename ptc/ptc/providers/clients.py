@@ -15,11 +15,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ptc.errors import CredentialsMissing
+from ptc.errors import CredentialsMissing, CredentialsRejected, PtcError
+from ptc.providers.failures import is_of_azure, no_token
+from ptc_tools.safe_text import describe_exception
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_TOKEN = re.compile(r"[!-~]+")
 _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 TokenProvider = Callable[[], "str | Awaitable[str]"]
@@ -95,10 +98,28 @@ def _entra_provider() -> TokenProvider:
 
 
 def _async_provider(provider: TokenProvider) -> Callable[[], Awaitable[str]]:
-    async def token() -> str:
+    """The provider as the SDK calls it, sync or async, its failures as errors that say what failed."""
+
+    async def given() -> object:
         if inspect.iscoroutinefunction(provider):
-            return str(await provider())
-        given = await asyncio.to_thread(provider)
-        return given if isinstance(given, str) else await given
+            return await provider()
+        token: object = await asyncio.to_thread(provider)
+        return await token if inspect.isawaitable(token) else token
+
+    async def token() -> str:
+        try:
+            value = await given()
+        except PtcError:
+            raise
+        except Exception as error:
+            if is_of_azure(error):
+                raise no_token(error) from error
+            raise CredentialsRejected(
+                f"the token provider of azure_client() failed: {describe_exception(error)}; nothing was sent"
+            ) from error
+        if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+            told = "text that no header can carry" if isinstance(value, str) else type(value).__name__
+            raise CredentialsRejected(f"the token provider of azure_client() gave no token but a {told}")
+        return value
 
     return token

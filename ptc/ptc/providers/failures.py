@@ -30,6 +30,7 @@ from ptc.errors import (
     ToolSearchUnsupported,
 )
 from ptc_tools.call import JsonValue
+from ptc_tools.schema import printable
 
 _BEFORE_SENDING = frozenset(
     {
@@ -95,20 +96,30 @@ def as_endpoint_error(error: Exception, *, streaming: bool = False) -> Exception
             + ("streaming" if streaming else "awaited")
             + "; whether the service finished it is unknown"
         )
-    if any(type(cause).__module__.startswith("azure.") for cause in _chain(error)):
-        return CredentialsRejected(
-            "Microsoft Entra ID gave no token: sign in (`az login`), or give a managed identity, or pass "
-            f"api_key= to azure_client(); it says: {(str(error).splitlines() or ['nothing'])[0][:300]}"
-        )
+    if is_of_azure(error):
+        return no_token(error)
     openai = sys.modules.get("openai")
     if openai is not None and isinstance(error, openai.OpenAIError):
-        return EndpointError(f"the client failed: {type(error).__name__}: {str(error)[:300]}")
+        return EndpointError(f"the client failed: {type(error).__name__}: {words_of(error, 300)}")
     return error
+
+
+def is_of_azure(error: Exception) -> bool:
+    """Whether the library that signs in with Microsoft Entra ID says this."""
+    return any(type(cause).__module__.startswith("azure.") for cause in _chain(error))
+
+
+def no_token(error: Exception) -> CredentialsRejected:
+    """What to do about a sign-in that failed."""
+    return CredentialsRejected(
+        "Microsoft Entra ID gave no token: sign in (`az login`), or give a managed identity, or pass "
+        f"api_key= to azure_client(); it says: {words_of(next(iter(str(error).splitlines()), None), 300)}"
+    )
 
 
 def of_status(status: int, body: Mapping[str, object], *, retry_after: float | None = None) -> EndpointError:
     """The error for an HTTP status and the `error` object of its body."""
-    text = str(body.get("message") or "no message")[:2000]
+    text = words_of(body.get("message"))
     code = body.get("code")
     word = str(code) if code is not None else None
     said = f"the service says: {text}"
@@ -186,6 +197,13 @@ def is_lost_chain(error: EndpointError) -> bool:
         return True
     text = str(error).lower()
     return error.status in (400, 404) and "previous response" in text and "not found" in text
+
+
+def words_of(told: object, limit: int = 2_000) -> str:
+    """What a service or a library says of a failure, for people: one line, and nothing that only a terminal reads,
+    or that cannot be written at all (half of a surrogate pair)."""
+    text = "no message" if told is None or told == "" else str(told)
+    return printable(" ".join(text[: 2 * limit].split()))[:limit]
 
 
 def _body(error: Exception) -> Mapping[str, object]:
