@@ -73,6 +73,11 @@ class Finder:
         return index.view(contracts.keys())
 
 
+def document_of(tool: AnyTool, namespaces: Mapping[str, str]) -> Document:
+    """What a run searches of a tool, where its namespaces are described so."""
+    return _document((tool.contract, _about(tool, namespaces)))
+
+
 def _about(tool: AnyTool, namespaces: Mapping[str, str]) -> str:
     """What the tool's namespace is described by; what a catalog says of one that nobody described says nothing."""
     namespace = tool.contract.namespace or ""

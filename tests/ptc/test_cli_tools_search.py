@@ -25,6 +25,7 @@ SOURCES = [ptc.use(ORDERS).defer("refund")]
 TOOLS = [refund, find]
 CATALOG = ptc.Catalog([refund])
 READ = ptc.Sources([ORDERS])
+DESCRIBED = ptc.Toolset("orders", [refund, find], description="What customers of the bakery bought.")
 NUMBER = 7
 '''
 
@@ -65,6 +66,14 @@ def test_json_has_scores_and_descriptions(cli: Cli) -> None:
     assert (tool["tool"], tool["deferred"]) == ("orders.refund", True)
     assert tool["score"] > 0
     assert tool["description"].startswith("Pay an order back")
+
+
+def test_tools_are_found_by_what_their_namespace_is_described_by(cli: Cli) -> None:
+    """A run finds them by it, so what is tried here must be the same search."""
+    ran = cli("tools", "search", "bakery", "--catalog", "searched_shop:DESCRIBED")
+    assert ran.status == 0
+    assert "orders.refund" in ran.out
+    assert cli("tools", "search", "bakery", "--catalog", "searched_shop:ORDERS").status == 1
 
 
 def test_nothing_found_is_status_one(cli: Cli) -> None:

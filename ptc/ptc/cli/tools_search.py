@@ -102,9 +102,10 @@ def _read(names: list[str]) -> StepCatalog:
 def _index(
     step: StepCatalog, how: Literal["lexical", "hybrid"], vectors: Path | None
 ) -> ToolIndex | HybridIndex:
-    from ptc_tools.search import Document, HybridIndex, ToolIndex, Vectors
+    from ptc.finding import document_of
+    from ptc_tools.search import HybridIndex, ToolIndex, Vectors
 
-    documents = [Document.of(tool.contract) for tool in step.catalog]
+    documents = [document_of(tool, step.catalog.namespaces) for tool in step.catalog]
     if how == "lexical":
         return ToolIndex(documents)
     return HybridIndex(documents, vectors=Vectors(vectors))
