@@ -278,3 +278,14 @@ def test_the_model_finds_by_meaning() -> None:
     view = HybridIndex(shop()).view()
     assert view.search("give a customer their money back")[0].key == "refund"
     assert view.search("remove an account")[0].key == "delete_user"
+
+
+def test_an_encoder_is_given_unicode_whatever_is_asked() -> None:
+    """A tokenizer refuses a lone surrogate with an error of its own, which would end the run."""
+
+    def strict(texts: list[str]) -> list[list[float]]:
+        return [[1.0, float(len(text.encode("utf-8")))] for text in texts]
+
+    documents = [Document("odd", description="Half a \ud83d sign."), Document("plain", description="A sign.")]
+    index = HybridIndex(documents, encoder=FunctionEncoder("strict/1", 2, strict))
+    assert {hit.key for hit in index.view().search("a sign\udfff")} == {"odd", "plain"}

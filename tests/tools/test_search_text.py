@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +55,28 @@ def test_an_identifier_is_one_term_as_well() -> None:
 def test_inflections_are_one_term(same: tuple[str, ...]) -> None:
     """Names are imperative, descriptions are not, and people ask as they like."""
     assert len({stem(word) for word in same}) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["órder a café", "Größe", "ЁЖИК и йод", "パンがほしい", "ngày tháng", "résumé_of_Zoë"]
+)
+def test_decomposed_text_is_the_same_text(text: str) -> None:
+    """Some systems write an accent as a character of its own: file names of macOS, copied text."""
+    assert count(unicodedata.normalize("NFD", text)) == count(unicodedata.normalize("NFC", text))
+    assert Query.read(unicodedata.normalize("NFD", text)) == Query.read(unicodedata.normalize("NFC", text))
+
+
+@pytest.mark.parametrize("word", ["नमस्ते", "மொழி", "বাংলা", "שָׁלוֹם", "كِتَاب"])
+def test_a_word_is_not_cut_at_the_signs_that_it_is_spelt_with(word: str) -> None:
+    """Vowel signs are parts of words: what is left without them is another word."""
+    assert list(count(f"({word}, {word})")) == [word]
+
+
+def test_thai_is_read_with_its_vowel_signs() -> None:
+    """It is written without spaces, so its terms are pairs of letters; `สวย` and `สวัสดี` share the first alone."""
+    assert "วั" in count("สวัสดี")
+    index = ToolIndex([Document("hello", description="สวัสดี"), Document("nice", description="สวย")])
+    assert index.view().search("สวัสดี")[0].key == "hello"
 
 
 @pytest.mark.parametrize("word", ["status", "ssm", "s3", "ring", "this", "access", "naïve", "bus"])

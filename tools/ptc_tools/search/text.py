@@ -20,8 +20,17 @@ LONGEST_WORD = 80
 LONGEST_CHUNK = 200
 """Letters of an identifier that are read; what is told to the caches below must be small, whoever wrote it."""
 
+# `\w` is without the marks that other scripts spell with, and that accents are in decomposed text: all of those of
+# living scripts stand in these three ranges.
+_MARKS = "".join(
+    letter
+    for start, end in ((0x300, 0x1E00), (0x3099, 0x309B), (0xA800, 0xAC00))
+    for letter in map(chr, range(start, end))
+    if unicodedata.category(letter) in ("Mn", "Mc")
+)
+_W = rf"[\w{_MARKS}]"
 # A chunk is what stands between spaces and punctuation: `describe_instances`, `multi-region`, `records.search`.
-CHUNK = re.compile(r"\w+(?:[-.]\w+)*")
+CHUNK = re.compile(rf"{_W}+(?:[-.]{_W}+)*")
 # Where an identifier is cut: separators, `aB`, and before the last capital of `HTTPServer`.
 _CUT = re.compile(r"[-._]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _DIGITS = re.compile(r"\d+")

@@ -111,10 +111,15 @@ class Vectors:
 
 def encoded(encoder: Encoder, texts: Sequence[str]) -> list[array[int]]:
     """What the encoder gives, checked, brought to length 1 and rounded to steps. Raises `EncoderError`."""
-    vectors = encoder.encode(texts)
+    vectors = encoder.encode([_unicode(text) for text in texts])
     if len(vectors) != len(texts):
         raise EncoderError(f"encoder {encoder.name!r} gave {len(vectors)} vectors for {len(texts)} texts")
     return [_steps(encoder, vector) for vector in vectors]
+
+
+def _unicode(text: str) -> str:
+    """The text with marks for lone surrogates: an encoder takes Unicode, and a question may hold anything."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _steps(encoder: Encoder, vector: Sequence[float]) -> array[int]:
