@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ptc.audit import Rotation
 from ptc.audit.errors import AuditCorrupt, AuditLocked, AuditUnavailable
 from ptc.audit.files import SystemFiles
 from ptc.audit.log import AuditLog
+from ptc.audit.verification import Verification
 from ptc.audit.verify import verify
 from ptc_tools.outcome import Success
 from tests.ptc.audit_support import FORMS, INVENTORY, RUN, call, of_type, open_log, read, record_call
@@ -31,6 +33,15 @@ class FaultyFiles(SystemFiles):
         self.truncate_error: int | None = None
         self.silent_part: int | None = None
         self.stall: threading.Event | None = None
+        self.close_error: int | None = None
+        self.plan: Iterator[int | None] | None = None
+        """Of each write to come, the error or None; then EIO."""
+
+    def close(self, fd: int) -> None:
+        super().close(fd)
+        error = self.close_error
+        if error is not None:
+            raise OSError(error, os.strerror(error))
 
     def write(self, fd: int, data: bytes) -> int:
         if self.stall is not None:
@@ -39,7 +50,9 @@ class FaultyFiles(SystemFiles):
             part, self.silent_part = self.silent_part, None
             self.error = errno.ENOSPC
             return os.write(fd, data[:part])
-        error = self.error  # read once: the test's thread heals the disk in the middle of a write
+        error = (
+            self.error if self.plan is None else next(self.plan, errno.EIO)
+        )  # read once: the test's thread heals the disk in the middle of a write
         if error is not None:
             if self.part:
                 os.write(fd, data[: self.part])
@@ -381,3 +394,57 @@ def test_a_disk_that_fails_while_a_database_is_opened_is_no_damage_to_it(
     monkeypatch.setattr("ptc.audit.sqlite._tail", fails)
     with pytest.raises(raised):
         open_log(tmp_path / "a.db")
+
+
+async def test_a_file_that_cannot_be_closed_in_order_leaves_no_lock_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was to be durable is: closing ends without an exception, and the next writer is let in."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk) as log:
+        await record_call(log)
+        disk.close_error = errno.EIO
+    assert "could not be closed in order" in caplog.text
+    with open_log(path):
+        pass
+    assert verify(path).verdict == "intact"
+
+
+async def test_a_file_that_was_put_aside_and_not_closed_in_order_is_rotated_once(tmp_path: Path) -> None:
+    """It has its new name: tried again, the next rotation would find that name taken, for ever."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    async with open_log(path, files=disk, rotate=Rotation(bytes=4096)) as log:
+        disk.close_error = errno.EIO
+        for number in range(40):
+            await record_call(log, number)
+        disk.close_error = None
+    assert sum(name.startswith("a.0") for name in os.listdir(tmp_path)) > 2
+    assert verify(path).verdict == "intact"
+
+
+@pytest.mark.parametrize("said", [False, True])
+async def test_losses_that_a_writer_took_with_it_are_told_when_the_log_is_opened_again(
+    tmp_path: Path, said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """fail=open, and the disk fails until the end: how much ran unrecorded nobody knows, and the log must not look whole."""
+    path = tmp_path / "a.jsonl"
+    disk = FaultyFiles()
+    log = open_log(path, files=disk, fail="open")
+    await record_call(log, 1)
+    disk.plan = iter([errno.EIO, None] if said else [])  # the second write says that the log is blocked
+    await record_call(log, 2)
+    log.close()
+    assert "ends without audit.closed (EIO: 0 records were refused and 2 lost" in caplog.text
+    what = "how many calls ran unrecorded is unknown" if said else "calls ran that are in no record"
+    for report in (verify(path), _opened_again(path)):
+        told = [finding.what for finding in report.findings] if said else report.notes
+        assert any(what in text for text in told), report
+    assert report.verdict == ("incomplete" if said else "intact")
+
+
+def _opened_again(path: Path) -> Verification:
+    with open_log(path):
+        pass
+    return verify(path)

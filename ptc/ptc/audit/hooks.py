@@ -33,6 +33,19 @@ class Losses:
     first_us: int = 0
     last_us: int = 0
 
+    def count(self, record: Draft, *, is_open: bool) -> None:
+        """One that could not be written. With fail=open its call went on, else it was refused."""
+        if not is_open:
+            self.refused += 1
+            return
+        self.lost[record.columns.type] += 1
+        self.first_us = self.first_us or record.columns.at
+        self.last_us = record.columns.at
+
+    def told(self, name: str) -> str:
+        """In words, for a log that closes without having been able to say it itself."""
+        return f"{name}: {self.refused} records were refused and {self.lost.total()} lost since it could not write"
+
 
 class Hooks(Protocol):
     """What the log wants to do in the writer's thread, between groups."""

@@ -82,7 +82,8 @@ class JsonLines:
         self._files.datasync(self._fd)
         self._files.rename(self._path, aside)
         fd, self._fd, self._size = self._fd, -1, 0  # the next record opens the next file
-        self._files.close(fd)
+        with contextlib.suppress(OSError):  # all of it is on the disk already
+            self._files.close(fd)
         return aside.name
 
     def release_reserve(self) -> None:
@@ -95,10 +96,12 @@ class JsonLines:
         self._lock.release()
 
     def close(self) -> None:
-        if self._fd >= 0:
-            self._files.close(self._fd)
-            self._fd = -1
-        self._lock.release()
+        fd, self._fd = self._fd, -1
+        try:
+            if fd >= 0:
+                self._files.close(fd)
+        finally:
+            self._lock.release()
 
     def _open(self) -> End | None:
         existed = self._path.exists()

@@ -137,10 +137,12 @@ class SqliteStore:
         self._lock.release()
 
     def close(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db = None
-        self._lock.release()
+        db, self._db = self._db, None
+        try:
+            if db is not None:
+                db.close()
+        finally:
+            self._lock.release()
 
     def _connection(self) -> sqlite3.Connection:
         if self._db is None:

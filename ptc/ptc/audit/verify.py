@@ -95,6 +95,7 @@ class _Check:
         self._torn = False
         self._zeros: Line | None = None
         self._counts = False
+        self._fail_open = self._is_blocked = False
         self._counted_to = 0
         self._last: dict[str, Any] = {}
         self._before_last_type = ""
@@ -144,6 +145,8 @@ class _Check:
             self._find("incomplete", f"the writer lost {lost} records here (fail=open)", line, seq)
         elif type == "audit.opened":
             self._opened(line, record)
+        elif type in ("audit.blocked", "audit.resumed"):
+            self._is_blocked = type == "audit.blocked"
         elif type == "audit.counted":
             self._counted_to = seq
         elif type == "audit.recovered":
@@ -193,6 +196,8 @@ class _Check:
             report.notes.append("the log is open: its writer is at work")
         elif not ended:
             self._say_uncounted()
+            if what := self._unknown_losses(self._seq):
+                report.add_of_log("incomplete", what, self._seq)
             report.add_of_log(
                 "incomplete",
                 "the log does not end with audit.closed: its writer died, or its end was cut off",
@@ -259,6 +264,9 @@ class _Check:
         if self.report.records > 1 and data.get("clean") is False:
             self.report.notes.append(f"the writer before record {record['seq']} died without closing the log")
             self._say_uncounted()
+            if what := self._unknown_losses(record["seq"] - 1):
+                self._find("incomplete", what, line, record["seq"])
+        self._fail_open, self._is_blocked = data.get("fail") == "open", False
         rules = (data.get("levels") or {}).get("rules") or []
         self._counts = any(rule.get("level") == "none" for rule in rules)
         self._counted_to = record["seq"]
@@ -270,6 +278,18 @@ class _Check:
                 f"how many calls of level none there were between record {self._counted_to} and the end of that"
                 " writer is unknown"
             )
+
+    def _unknown_losses(self, last: int) -> str | None:
+        """A writer with fail=open that died: what it had not written it took with it. A finding where that is sure."""
+        if not self._fail_open:
+            return None
+        if self._is_blocked:
+            return "its writer (fail=open) ended while it could not write: how many calls ran unrecorded is unknown"
+        self.report.notes.append(
+            f"a writer with fail=open died after record {last}: if it could not write just then, calls ran that are"
+            " in no record"
+        )
+        return None
 
     def _recovered(self, record: dict[str, Any]) -> None:
         cut = record.get("data", {}).get("cut_bytes")

@@ -8,7 +8,7 @@ decides when the circuit opens (nothing is accepted) and closes again; it never 
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import sqlite3
 import threading
 import time
@@ -18,13 +18,14 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from ptc.audit.errors import AuditClosed, AuditUnavailable
+from ptc.audit.forks import leaves_to_its_parent
 from ptc.audit.hooks import DraftMaker, Hooks, Losses, Place
 from ptc.audit.lines import Draft, Entry, place, place_all
 from ptc.audit.store import Store, StoreFailed, Sync, system_name
 from ptc.audit.waiters import AsyncWaiter, InlineWaiter, Job, ThreadWaiter, tell, unavailable
 from ptc_tools.call import JsonObject
 
-_writers: Final[weakref.WeakSet[Writer]] = weakref.WeakSet()
+_logger: Final = logging.getLogger("ptc.audit")
 RETRY_SECONDS: Final = 0.25
 """How often a blocked log tries to write again."""
 _MOST_AT_ONCE: Final = 512
@@ -65,7 +66,7 @@ class Writer:
         self._counting = threading.Lock()
         self._closing = False
         self._forked = False
-        _writers.add(self)
+        leaves_to_its_parent(self)
         self._some_expired = False
         self._delayed: list[tuple[list[Job], list[int]]] = []
         self._last_swept: asyncio.AbstractEventLoop | None = None
@@ -152,9 +153,21 @@ class Writer:
         if self._thread.is_alive():
             raise AuditUnavailable(f"the audit log cannot be closed: a write has not ended in {timeout} s")
         with self._writing:
-            if self._blocked is None:
-                self._write_last(last())
-            self._store.close()
+            try:
+                if self._blocked is None:
+                    self._write_last(last())
+                if self._blocked is not None:
+                    _logger.warning(
+                        "the audit log ends without audit.closed (%s)", self._losses.told(self._blocked)
+                    )
+                self._store.close()
+            except (OSError, sqlite3.Error) as error:  # what was to be durable is; nothing more can be done
+                _logger.warning("the audit log's file could not be closed in order (%s)", error)
+
+    def leave(self) -> None:
+        """In a forked child: two processes that write one log would fork its chain as well."""
+        self._closing = self._forked = True
+        self._store.leave()
 
     def _write_last(self, records: list[Draft]) -> None:
         """In one append: a log that was closed without its last checkpoint is taken for a rewritten one."""
@@ -372,13 +385,7 @@ class Writer:
             raise AuditClosed("the audit log is closed: nothing that it would have to record may run")
 
     def _count_loss(self, record: Draft) -> None:
-        losses = self._losses
-        if self._fail == "open":
-            losses.lost[record.columns.type] += 1
-            losses.first_us = losses.first_us or record.columns.at
-            losses.last_us = record.columns.at
-        else:
-            losses.refused += 1
+        self._losses.count(record, is_open=self._fail == "open")
 
     def _fail_jobs(self, jobs: list[Job], name: str) -> None:
         with self._counting:
@@ -388,13 +395,3 @@ class Writer:
             tell(jobs, [None] * len(jobs))
         else:
             tell(jobs, unavailable(name))
-
-
-def _leave_to_the_parent() -> None:
-    """In a forked child: two processes that write one log would fork its chain as well."""
-    for writer in _writers:
-        writer._closing = writer._forked = True
-        writer._store.leave()
-
-
-os.register_at_fork(after_in_child=_leave_to_the_parent)
