@@ -30,7 +30,11 @@ from ptc_sandbox.wire import REHEARSE
 from ptc_tools.call import JsonObject
 
 _BOOT = (
-    "import sys; sys.path[:0] = sys.argv[2:];"
+    # What tells the host to end (Ctrl-C, a service manager's SIGTERM to all of a group) is for the host to act on: it
+    # may let its programs finish. The server goes when the host does, and a program when it is killed.
+    "import _signal, sys;"  # of the library's `signal` too much would be loaded before `install`
+    "[_signal.signal(s, _signal.SIG_IGN) for s in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)];"
+    "sys.path[:0] = sys.argv[2:];"
     "from ptc_sandbox.guest.guards_identity import install; install();"  # before anything else is loaded
     "from ptc_sandbox.guest.server import main; main(int(sys.argv[1]))"
 )
@@ -144,6 +148,7 @@ class ForkServer:
                 stderr=subprocess.PIPE,
                 pass_fds=(theirs.fileno(),),
                 cwd="/",
+                process_group=0,  # from its first moment on: a terminal's signals are the host's
             )
         except BaseException:
             ours.close()

@@ -51,7 +51,9 @@ class Launcher:
             cpu_s,
         )
         command = [sys.executable, "-I", "-S", "-B", "-c", _BOOT, _ROOT, order.to_json()]
-        self._script = _in_memory(f'#!/bin/sh\nexec {shlex.join(command)} "$1"\n')
+        # The host's signals to end are for the host: ignored ones stay ignored over an exec.
+        script = f"#!/bin/sh\ntrap '' INT TERM HUP QUIT\nexec {shlex.join(command)} \"$1\"\n"
+        self._script = _in_memory(script)
         self.path: Final = f"/proc/{os.getpid()}/fd/{self._script}"
         self.layers: tuple[LayerReport, ...] = ()
 
