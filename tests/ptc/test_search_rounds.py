@@ -501,6 +501,14 @@ async def test_a_deployment_without_tool_search_is_no_reason_to_send_all() -> No
     assert caught.value.safe_to_retry
 
 
+async def test_a_search_that_is_demanded_is_a_choice_that_the_service_refuses() -> None:
+    """The service knows no such choice, and says nothing of whether it has tool search."""
+    async with peer_of(say("done")) as peer:
+        with pytest.raises(ptc.RequestRejected) as caught:
+            await peer.runner(tool_choice={"type": "tool_search"}).run("go")
+    assert caught.value.code == "request_rejected"
+
+
 def test_a_client_of_another_api_has_no_tool_search() -> None:
     """Refused where the runner is made."""
 

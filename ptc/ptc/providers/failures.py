@@ -173,8 +173,12 @@ def is_about_programs(body: Mapping[str, object]) -> bool:
 
 
 def is_about_search(body: Mapping[str, object]) -> bool:
-    """Whether a refusal says that tool search, or a field that comes with it, is not known there."""
-    return _matches(body, _NO_SEARCH)
+    """Whether a refusal says that tool search, or a field that comes with it, is not known there.
+
+    No service takes it for a `tool_choice`, so what is said of that is about the request.
+    """
+    of_choice = str(body.get("param") or "").startswith("tool_choice")
+    return not of_choice and _matches(body, _NO_SEARCH)
 
 
 def _matches(body: Mapping[str, object], patterns: Iterable[re.Pattern[str]]) -> bool:
