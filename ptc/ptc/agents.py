@@ -4,7 +4,8 @@
 of its executor and its configuration, and `agent_executor` runs such calls where they are made. The inner run
 has its own history, limits and tools. It takes the outer run's principal, tenant, labels, credentials and
 cancellation, and names the outer run and call in its labels, so that the audit record shows whose it is. What it
-may do is what it was set up with: nothing that the outer model says widens it.
+may do is what it was set up with: nothing that the outer model says widens it. Where both are kept in stores, the
+inner run's id comes from the call, so that a call that was cut off goes on with its run instead of beginning another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from ptc.durable import in_tool
+from ptc.store.errors import RunExists
 from ptc.structured import OutputFormat
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.context import ToolContext
@@ -26,6 +29,8 @@ from ptc_tools.strict_json import dumps
 from ptc_tools.tool import AnyTool, Tool
 
 if TYPE_CHECKING:
+    from ptc.acting import ActingOptions
+    from ptc.result import RunResult
     from ptc.runner import Runner
 
 
@@ -82,18 +87,7 @@ async def _inner_run(
         raise ToolError(f"{name} was not asked: its run would stand inside more than {MAX_DEPTH} others")
     before = _depth.set(outer + 1)
     try:
-        result = await runner.run(
-            input,
-            output_type=output_type,
-            principal=context.run.principal,
-            tenant=context.run.tenant,
-            credentials=context.run.credentials,
-            labels={
-                **context.run.labels,
-                "parent_run_id": context.run.run_id,
-                "parent_call_id": context.call.call_id,
-            },
-        )
+        result = await _its_own_run(runner, input, output_type, context)
     finally:
         _depth.reset(before)
     if result.refusal is not None:
@@ -102,6 +96,29 @@ async def _inner_run(
         waiting = ", ".join(request.name for request in result.approvals)
         raise ToolError(f"{name} cannot go on: a run inside another cannot wait for approvals ({waiting})")
     return result.output_text if form is None else form.plain(result.output)
+
+
+async def _its_own_run(
+    runner: Runner, input: str, output_type: object, context: ToolContext
+) -> RunResult[Any]:
+    """Begun, or where both runs are kept and the call was cut off, gone on with: what it did it does not do again."""
+    acting: ActingOptions = {
+        "principal": context.run.principal,
+        "tenant": context.run.tenant,
+        "credentials": context.run.credentials,
+        "labels": {
+            **context.run.labels,
+            "parent_run_id": context.run.run_id,
+            "parent_call_id": context.call.call_id,
+        },
+    }
+    if not (in_tool.get() and runner.keeps_runs):
+        return await runner.run(input, output_type=output_type, **acting)
+    run_id = f"agent_{context.idempotency_key}"
+    try:
+        return await runner.run(input, output_type=output_type, run_id=run_id, **acting)
+    except RunExists:
+        return await runner.recover(run_id, output_type=output_type, **acting)
 
 
 def agent_reference(

@@ -298,6 +298,11 @@ class Runner:
         that is given again there is a `CallFinished` whose report says `reused`."""
         return RunStream(run_id, lambda emit: self._recovery(emit, run_id, options))
 
+    @property
+    def keeps_runs(self) -> bool:
+        """Whether it has a store."""
+        return self._settings.store is not None
+
     def as_tool(
         self,
         name: str,
