@@ -88,9 +88,8 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
         assert reason(got["key"]) == "schema"
         got = got.get("next")
     loop: JsonValue = {
-        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+        "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}, "c": {"x-sensitive": True}},
         "$ref": "#/$defs/a",
-        "x": {"x-sensitive": True},
     }
     assert shown({"k": "v"}, loop) == {"k": "v"}
 
@@ -579,3 +578,41 @@ def test_what_is_unevaluated_may_be_sensitive_too() -> None:
     mark: JsonValue = {"x-sensitive": True}
     assert reason(shown({"a": "hidden"}, {"type": "object", "unevaluatedProperties": mark})["a"]) == "schema"
     assert reason(shown(["hidden"], {"type": "array", "unevaluatedItems": mark})[0]) == "schema"
+
+
+_PIN: dict[str, JsonValue] = {"type": "string", "x-sensitive": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (
+            {"properties": {"a": {"$ref": "#pin"}}, "$defs": {"p": {"$anchor": "pin", **_PIN}}},
+            {"a": "canary"},
+        ),
+        (
+            {"properties": {"a": {"$dynamicRef": "#p"}}, "$defs": {"p": {"$dynamicAnchor": "p", **_PIN}}},
+            {"a": "canary"},
+        ),
+        ({"properties": {"a": {"$ref": "https://x.test/s#/$defs/p"}}, "$defs": {"p": _PIN}}, {"a": "canary"}),
+        ({"properties": {"a": {"$ref": "p"}}, "$defs": {"p": {"$id": "p", **_PIN}}}, {"a": "canary"}),
+        ({"properties": {"a": {"$id": "t", "$ref": "#/$defs/p", "$defs": {"p": _PIN}}}}, {"a": "canary"}),
+        ({"properties": {"a": _PIN, "b": {"$recursiveRef": "#"}}}, {"b": {"a": "canary"}}),
+        ({"dependencies": {"b": {"properties": {"a": _PIN}}}}, {"a": "canary", "b": 1}),
+        ({"items": [{}], "additionalItems": _PIN}, [1, "canary"]),
+        ({"propertyNames": _PIN}, {"canary": 1}),
+        ({"properties": {"a": {"contentSchema": {"properties": {"p": _PIN}}}}}, {"a": '{"p":"canary"}'}),
+        ({"properties": {"a": {"x-of-tomorrow": {"then": [_PIN]}}}}, {"a": "canary"}),
+    ],
+)
+def test_a_mark_in_a_way_that_cannot_be_followed_hides_what_stands_there(
+    schema: JsonValue, value: JsonValue
+) -> None:
+    """A validator may understand what a log does not: nothing is shown because its mark was not found."""
+    assert "canary" not in json.dumps(shown(value, schema))
+
+
+def test_a_value_in_a_schema_that_is_called_like_a_mark_marks_nothing() -> None:
+    """A default is a value: what is called so in it is none of the schema's words."""
+    schema: JsonValue = {"properties": {"a": {"default": {"x-sensitive": True}}, "b": _PIN}}
+    assert shown({"a": "shown"}, schema) == {"a": "shown"}

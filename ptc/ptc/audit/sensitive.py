@@ -1,7 +1,8 @@
 """Which parts of a value a JSON schema marks as secret: `"x-sensitive": true`, wherever a schema may stand.
 
 Told a schema, it gives a small tree to walk beside a value. Where branches (`anyOf`, `allOf`, `oneOf`,
-`if`) disagree, one mark is enough: a value is never shown because another branch would allow it.
+`if`) disagree, one mark is enough: a value is never shown because another branch would allow it. Where a mark
+stands in a way that this cannot follow, all of the value there counts as marked.
 """
 
 from __future__ import annotations
@@ -11,11 +12,22 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
 
-from ptc_tools.call import JsonValue
+from ptc_tools.call import JsonObject, JsonValue
 
 MARK: Final = "x-sensitive"
 _BRANCHES: Final = ("anyOf", "oneOf", "allOf")
 _CONDITIONS: Final = ("if", "then", "else", "not")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_DEPENDENCIES: Final = ("dependentSchemas", "dependencies")
+_MEMBERS: Final = ("properties", "patternProperties", "additionalProperties", "unevaluatedProperties")
+_ITEMS: Final = ("items", "additionalItems", "contains", "unevaluatedItems")
+_VALUES: Final = ("const", "default", "enum", "examples")
+"""Words before values: what is called like a mark in them is none."""
+_DEFINED: Final = ("prefixItems", "$defs", "definitions")
+_FOLLOWED: Final = frozenset(
+    {*_BRANCHES, *_CONDITIONS, *_DEPENDENCIES, *_MEMBERS, *_ITEMS, *_VALUES, *_DEFINED}
+)
+_EVERYTHING: Final[JsonObject] = {MARK: True}
 
 
 class Sensitivity:
@@ -68,7 +80,7 @@ class Sensitivity:
                 prefix = schema.get("prefixItems")
                 if isinstance(prefix, list) and (index < len(prefix) or key == 64):
                     found.extend(prefix if key == 64 else prefix[index : index + 1])
-                found += [schema.get(word) for word in ("items", "contains", "unevaluatedItems")]
+                found += [schema.get(word) for word in _ITEMS]
             known = self._items[key] = self._descend(found)
         return known
 
@@ -114,20 +126,36 @@ def _expand(root: JsonValue, schema: JsonValue) -> list[Mapping[str, JsonValue]]
             continue
         seen.add(id(here))
         found.append(here)
-        for word in ("$ref", "$dynamicRef"):
+        if _is_beyond_us(here, root):
+            found.append(_EVERYTHING)
+        for word in _REFERENCES:
             reference = here.get(word)
             if isinstance(reference, str):
-                stack.append(_resolve(root, reference))
+                meant = _resolve(root, reference)
+                stack.append(_EVERYTHING if meant is None else meant)
         stack.extend(here.get(word) for word in _BRANCHES)
         stack.extend(here.get(word) for word in _CONDITIONS)
-        dependent = here.get("dependentSchemas")
-        if isinstance(dependent, dict):
-            stack.extend(dependent.values())
+        for word in _DEPENDENCIES:
+            dependent = here.get(word)
+            if isinstance(dependent, dict):
+                stack.extend(value for value in dependent.values() if isinstance(value, dict))
     return found
 
 
+def _is_beyond_us(schema: Mapping[str, JsonValue], root: JsonValue) -> bool:
+    """Whether a mark stands under a word that is not followed, or references below mean another document."""
+    if "$id" in schema and schema is not root:
+        return True
+    return any(
+        _mentions(value)
+        for word, value in schema.items()
+        if word not in _FOLLOWED and isinstance(value, (dict, list))
+    )
+
+
 def _resolve(root: JsonValue, reference: str) -> JsonValue:
-    if not reference.startswith("#"):
+    """The schema that a JSON pointer leads to; None for any other reference, and where there is nothing."""
+    if reference != "#" and not reference.startswith("#/"):
         return None
     here = root
     for step in reference[1:].split("/")[1:]:
