@@ -7,11 +7,10 @@ what to leave out or to send instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ptc.errors import InvalidInput, LocalProtocolError, ReasoningNotReplayable
 from ptc.events import PendingCall
-from ptc.history import orphans
+from ptc.history import misfit, misfits, orphans
 from ptc.items import OUTPUT_OF, call_key, item_type
 from ptc.reading import unreplayable_reasoning
 from ptc_tools.call import JsonObject
@@ -19,7 +18,8 @@ from ptc_tools.call import JsonObject
 
 def check_input(items: Sequence[JsonObject], history: Sequence[JsonObject]) -> None:
     """For a service that stores nothing: all that the items speak of is there. Raises InvalidInput."""
-    problems = orphans([*history, *items])
+    whole = [*history, *items]
+    problems = orphans(whole) or misfits(whole)
     if problems:
         raise InvalidInput(f"the input does not hold together: {'; '.join(problems[:5])}")
     lost = unreplayable_reasoning(items)
@@ -42,29 +42,13 @@ def check_reasoning(output: Sequence[JsonObject]) -> None:
         )
 
 
-_WITH_OUTPUT: Final = frozenset(
-    {
-        "function_call_output",
-        "custom_tool_call_output",
-        "shell_call_output",
-        "local_shell_call_output",
-        "computer_call_output",
-    }
-)
-"""Outputs that say nothing without one; a patch's says all by its status."""
-
-
 def check_answer(pending: PendingCall, item: JsonObject) -> None:
     """An output of the right type, for this call, with its caller. Raises LocalProtocolError."""
     call_id, wanted = pending.call.call_id, OUTPUT_OF[pending.kind]
-    if item_type(item) != wanted:
-        raise LocalProtocolError(
-            f"call {call_id!r} is answered by a {wanted}, not {item_type(item)}", call_id=call_id
-        )
-    if call_key(item) != call_key(pending.item):
+    if call_key(item) != call_key(pending.item) and item_type(item) == wanted:
         raise LocalProtocolError(f"the output names another call than {call_id!r}", call_id=call_id)
-    if wanted in _WITH_OUTPUT and item.get("output") is None:
-        raise LocalProtocolError(f"the output item of {call_id!r} has no `output`", call_id=call_id)
+    if wrong := misfit(pending.item, item):
+        raise LocalProtocolError(wrong, call_id=call_id)
     absent = object()
     if wanted.endswith("_call_output") and item.get("caller", absent) != pending.item.get("caller", absent):
         raise LocalProtocolError(

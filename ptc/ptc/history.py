@@ -8,8 +8,9 @@ item with what follows it. Cutting takes whole units or nothing, and never one t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from ptc.items import call_key, is_client_call, is_output, item_type, owner_of
+from ptc.items import OUTPUT_OF, call_key, is_client_call, is_output, item_type, owner_of
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject
 from ptc_tools.errors import InvalidJson
@@ -48,6 +49,60 @@ def orphans(items: Sequence[JsonObject]) -> list[str]:
             calls[key] = True
     found += [f"call {key} has no output" for key, answered in calls.items() if not answered]
     return found
+
+
+def misfits(items: Sequence[JsonObject]) -> list[str]:
+    """What a service would refuse though nothing is missing, in words: an output too many, or not of its call.
+
+    Ids may be used again, as some services do, once what had them before is answered.
+    """
+    waiting: dict[str, JsonObject] = {}
+    programs: set[str] = set()
+    found: list[str] = []
+    for item in items:
+        kind, key = item_type(item), call_key(item)
+        if key is None:
+            continue
+        if kind == "program":
+            found += [f"two programs have the call id {key}"] if key in programs else []
+            programs.add(key)
+        elif kind == "program_output":
+            found += [] if key in programs else [f"program {key} has two outputs"]
+            programs.discard(key)
+        elif is_client_call(item):
+            found += [f"two calls with the id {key} wait for an output"] if key in waiting else []
+            waiting[key] = item
+        elif is_output(item) and not _owner_is_server(item):
+            call = waiting.pop(key, None)
+            if call is not None:
+                found += filter(None, [misfit(call, item)])
+            elif kind != "tool_search_output":
+                found.append(f"call {key} has two outputs")
+    return found
+
+
+_WITH_OUTPUT: Final = frozenset(
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "shell_call_output",
+        "local_shell_call_output",
+        "computer_call_output",
+    }
+)
+"""Outputs that say nothing without one; a patch's says all by its status."""
+
+
+def misfit(call: JsonObject, output: JsonObject) -> str | None:
+    """What is wrong with an output for this call, in words; None if nothing is."""
+    key, kind, wanted = call_key(call), item_type(output), OUTPUT_OF[item_type(call)]
+    if kind != wanted:
+        return f"call {key!r} is answered by a {wanted}, not {kind}"
+    if wanted in _WITH_OUTPUT and output.get("output") is None:
+        return f"the output item of {key!r} has no `output`"
+    if wanted.endswith("_call_output") and owner_of(output) != owner_of(call):
+        return f"the output of {key!r} must carry the call's `caller` unchanged"
+    return None
 
 
 def trim(items: Sequence[JsonObject], *, keep: int) -> list[JsonObject]:

@@ -269,6 +269,16 @@ def test_input_items_may_be_objects_of_the_sdk() -> None:
     assert sent[0] == function_call(**{"async": True, "caller": None})
 
 
+def output(text: str = "1", **fields: Any) -> Any:
+    return {"type": "function_call_output", "call_id": "c1", "output": text} | fields
+
+
+def test_an_id_may_be_used_again_once_its_call_was_answered() -> None:
+    """Some services count calls anew in each response."""
+    again = [function_call(), output(), function_call(arguments={"x": 2}), output("2")]
+    Conversation().send([{"role": "user", "content": "hi"}, *again])
+
+
 @pytest.mark.parametrize(
     ("value", "what"),
     [
@@ -277,6 +287,18 @@ def test_input_items_may_be_objects_of_the_sdk() -> None:
         ([object()], "an input item is a object"),
         ([{"text": "hi"}], "neither `type` nor `role`"),
         ([function_call()], "call c1 has no output"),
+        ([function_call(), output(), output()], "call c1 has two outputs"),
+        ([function_call(), output("a"), output("b")], "call c1 has two outputs"),
+        ([function_call(), function_call(), output()], "two calls with the id c1 wait"),
+        ([function_call(), output(type="custom_tool_call_output")], "a function_call_output, not"),
+        ([function_call(), {"type": "function_call_output", "call_id": "c1"}], "has no `output`"),
+        (
+            [program(), function_call(caller=by_program()), output(), program_output()],
+            "carry the call's `caller`",
+        ),
+        ([program(), function_call(), output(caller=by_program())], "carry the call's `caller`"),
+        ([program(), program(), program_output()], "two programs have the call id cp"),
+        ([program(), program_output(), program_output()], "program cp has two outputs"),
         ([{"type": "item_reference", "id": "rs_1"}], "item references mean nothing"),
         ([reasoning(encrypted=None)], "no encrypted_content"),
     ],
