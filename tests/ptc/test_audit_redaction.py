@@ -616,3 +616,22 @@ def test_a_value_in_a_schema_that_is_called_like_a_mark_marks_nothing() -> None:
     """A default is a value: what is called so in it is none of the schema's words."""
     schema: JsonValue = {"properties": {"a": {"default": {"x-sensitive": True}}, "b": _PIN}}
     assert shown({"a": "shown"}, schema) == {"a": "shown"}
+
+
+@pytest.mark.parametrize("level", ["request", "full"])
+async def test_arguments_that_no_schema_was_found_for_are_not_shown(tmp_path: Path, level: str) -> None:
+    """`logni(pin=…)` holds the same secret as `login(pin=…)`, and so does `login(account={"pni": …})`."""
+    path = tmp_path / "a.jsonl"
+    of = contract("login", secret=True, strict=False)
+    async with open_log(path, levels=level) as log:
+        for arguments in ('{"sku":"canary"}', {"sku": "canary"}, "canary"):
+            made = call(1, "logni", arguments=arguments)
+            await log.denied(made, None, Denied("unknown_tool", "no tool is called 'logni'"), RUN)
+        made = call(2, "login", arguments={"uks": "canary"})
+        for code in ("invalid_arguments", "caller_not_allowed", "program_not_open"):
+            await log.denied(made, of, Denied(code, "no"), RUN)  # type: ignore[arg-type]
+        await log.denied(made, contract(), Denied("invalid_arguments", "no"), RUN)
+    assert path.read_text().count("canary") == 1, "a tool that marks nothing shows what it was called with"
+    told = [record["content"]["arguments"] for record in of_type(read(path), "tool.denied")][:-1]
+    assert {shown["$redacted"] for shown in told} == {"unchecked"}
+    assert told[1]["bytes"] == len('{"sku":"canary"}')

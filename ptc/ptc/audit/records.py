@@ -167,11 +167,13 @@ class Records:
         level = self._levels.level(name, call.caller.kind, state.tenant, effects)
         level = "metadata" if level == "none" else level
         arguments = dict(call.arguments) if isinstance(call.arguments, Mapping) else call.arguments
-        if isinstance(arguments, str) and sensitivity is not NOTHING:
-            # Not parsed, so its secret parts cannot be told from the others: none of it is shown.
-            shown, digest = self._content(arguments, "metadata", "request", sensitivity)
-        else:
-            shown, digest = self._content(arguments, level, "request", sensitivity)
+        shown, digest = self._content(arguments, level, "request", sensitivity)
+        unchecked = isinstance(arguments, str) or outcome.code in _UNCHECKED
+        if RANK[level] >= RANK["request"] and (
+            contract is None or (unchecked and sensitivity is not NOTHING)
+        ):
+            # What in them is secret cannot be told: none of it is shown.
+            shown = _left_out("unchecked", len(canonical_text(arguments).encode()) if digest else 0)
         message = self._shown_text(outcome.message, level, "request")
         columns = Columns(
             self._clock(), "tool.denied", bounded(run.run_id), name, call.caller.kind, "denied", digest
@@ -368,3 +370,5 @@ _NEEDED: Final[dict[Exposure, Level]] = {
     "proof": "full",
 }
 _NO_COLUMNS: Final = Columns(0, "")
+_UNCHECKED: Final = ("caller_not_allowed", "program_not_open", "invalid_arguments")
+"""Codes of refusals before arguments were found to fit: a secret one may stand under a misspelt name."""

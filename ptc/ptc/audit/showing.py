@@ -13,7 +13,7 @@ from ptc.audit.keys import Key
 from ptc.audit.values import canonical, comparable
 from ptc_tools.call import JsonObject, JsonValue
 
-_WHOLE: Final = ("level", "size", "unencodable")
+_WHOLE: Final = ("level", "size", "unchecked", "unencodable")
 """Reasons for which a value as a whole is left out; its digest stands beside it in the record."""
 
 
