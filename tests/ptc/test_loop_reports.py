@@ -369,6 +369,56 @@ async def test_codex_33036_a_program_that_never_ends_is_given_up() -> None:
     assert len(endpoint.bodies) == 5
 
 
+NEVER_ENDING = {
+    "computes": "while True: pass",
+    "sleeps": "import asyncio\nawait asyncio.sleep(3600)",
+    "waits for nothing": "import asyncio\nawait asyncio.Event().wait()",
+    "waits for a tool": "await hang()",
+    "catches what ends it": "while True:\n    try:\n        await hang()\n    except BaseException:\n        pass",
+}
+
+
+@pytest.mark.parametrize("code", NEVER_ENDING.values(), ids=NEVER_ENDING)
+async def test_codex_33190_38495_a_program_has_a_deadline_and_gives_its_slot_back(code: str) -> None:
+    """The one slot is free for the next run whatever the program did; the model is told once, and asks for
+    nothing in between."""
+    hung = asyncio.Event()
+
+    @ptc.tool(allowed_callers=["programmatic"])
+    async def hang() -> int:
+        """Hang."""
+        await hung.wait()
+        return 1
+
+    limits = ptc.SandboxLimits(wall_seconds=1.0)
+    async with ptc.Sandbox(limits=limits, concurrency=1) as sandbox:
+        for number in (1, 2):
+            endpoint = FakeEndpoint([function_call("run_program", "p", {"code": code})], [answer()])
+            face = runner(endpoint, tools=[hang], programs="local", sandbox=sandbox)
+            result = await face.run("go")
+            told = outputs_in(endpoint.bodies[1])["p"]
+            assert told["status"] != "completed", (number, told)
+            assert (result.output_text, result.requests, len(endpoint.bodies)) == ("done", 2, 2)
+        endpoint = FakeEndpoint([function_call("run_program", "p", {"code": "1 + 1"})], [answer()])
+        await runner(endpoint, tools=[hang], programs="local", sandbox=sandbox).run("go")
+        assert outputs_in(endpoint.bodies[1])["p"]["value"] == 2
+
+
+async def test_codex_33036_a_call_of_a_program_has_its_own_deadline() -> None:
+    """It fails at its await, and the program goes on."""
+    hung = asyncio.Event()
+
+    @ptc.tool(allowed_callers=["programmatic"], timeout=0.05)
+    async def hang() -> int:
+        """Hang."""
+        await hung.wait()
+        return 1
+
+    code = "try:\n    await hang()\nexcept Exception as error:\n    told = str(error)\ntold"
+    told = await run_here(code, hang)
+    assert (told["status"], "did not answer" in told["value"]) == ("completed", True)
+
+
 async def test_vercel_ai_18143_calls_of_a_program_are_approved_like_others() -> None:
     """Whoever calls; a denial reaches the program as an error object."""
     asked: list[Any] = []

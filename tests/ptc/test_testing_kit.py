@@ -29,6 +29,8 @@ from ptc.testing import (
     run_code,
     say,
 )
+from ptc_tools.call import Call
+from ptc_tools.context import RunContext
 
 if TYPE_CHECKING:
     from ptc.testing.plugin import MakeRunner
@@ -290,3 +292,16 @@ async def test_a_runner_of_the_plugin_meets_faults_and_settings_of_the_peer(
     )
     with pytest.raises(ptc.ProgramsUnsupported):
         await plain.run("go")
+
+
+async def test_a_start_without_an_end_is_seen_beside_an_equal_one_that_has_one() -> None:
+    """The same call may start twice: in another attempt, in another run of the same script."""
+    call_, run = Call("c1", "double", "{}"), RunContext("r1")
+    with capture_audit() as audit:
+        first = await audit.started(call_, double.contract, {}, run)
+        second = await audit.started(call_, double.contract, {}, run)
+        await audit.finished(first, ptc.Success(1), 1)
+        assert audit.unfinished == [call_]
+        await audit.finished(second, ptc.Success(1), 1)
+        assert audit.unfinished == []
+    assert audit.names("finished") == ["double", "double"]

@@ -31,21 +31,31 @@ class Captured:
     data: JsonObject | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Token:
+    """One start: the same call may start again, in another attempt or another run."""
+
+    call: Call
+    run: RunContext
+
+
 @dataclass(slots=True)
 class AuditCapture:
     """A `Recorder` for tests. `records` holds everything, in the order in which it was told."""
 
     records: list[Captured] = field(default_factory=list)
+    _open: dict[object, Call] = field(default_factory=dict, repr=False)
 
-    async def started(
-        self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext
-    ) -> tuple[Call, RunContext]:
+    async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> _Token:
         self.records.append(Captured("started", call.qualified_name, run.run_id, call, arguments))
-        return call, run
+        token = _Token(call, run)
+        self._open[token] = call
+        return token
 
     async def finished(self, token: object, outcome: Outcome, duration_us: int) -> None:
-        assert isinstance(token, tuple)
-        call, run = token
+        assert isinstance(token, _Token)
+        call, run = token.call, token.run
+        del self._open[token]  # a start has one end
         self.records.append(
             Captured("finished", call.qualified_name, run.run_id, call, None, outcome, duration_us)
         )
@@ -63,12 +73,7 @@ class AuditCapture:
     @property
     def unfinished(self) -> list[Call]:
         """Calls that were started and have no end: none, in any run that is over."""
-        ended = [record.call for record in self.records if record.kind == "finished"]
-        return [
-            record.call
-            for record in self.records
-            if record.kind == "started" and record.call is not None and record.call not in ended
-        ]
+        return list(self._open.values())
 
 
 @contextmanager
