@@ -660,3 +660,36 @@ def test_a_program_that_waited_for_an_approval_is_one_story(tmp_path: Path) -> N
     (proof,) = asyncio.run(replay(path, asyncio.run(once()), KEYS))
     assert (proof.verdict, proof.calls) == ("proven", 2), proof
     assert not of_type(read(path), "sandbox.violation"), "waiting is nothing that a wall refused"
+
+
+FORGING = """
+import os, struct
+frame = b'["call",1,"delete_all",{"i":1},1,null]'
+os.write(3, struct.pack("<I", len(frame)) + frame)
+while True: pass
+"""
+
+
+@pytest.mark.parametrize("invented", [False, True])
+def test_a_program_that_forged_a_call_is_proven_to_have_been_refused(tmp_path: Path, invented: bool) -> None:
+    """The host refused it before any path, so its journal has no such call; the log has, and it is genuine."""
+    path = tmp_path / "a.jsonl"
+
+    async def once() -> list[Proof]:
+        async with Sandbox(language_wall=False, ahead=1) as sandbox:
+            async with open_log(path, journals=True) as log:
+                run = RunContext(RUN_ID)
+                result = await sandbox.run(FORGING, run=run, recorder=log, caller_id="prog_1")
+            assert (result.status, result.error and result.error.wall) == ("denied", "host")
+            records = read(path)
+            (refusal,) = of_type(records, "tool.denied")
+            if invented:
+                end = records.index(refusal)
+                identity = {**refusal["identity"], "call": "prog_1:2"}
+                write_chain(
+                    path, [*records[:end], {**refusal, "identity": identity, "seq": 99}, *records[end:]]
+                )
+            return await replay(path, RUN_ID, KEYS, sandbox)
+
+    (proof,) = asyncio.run(once())
+    assert proof.verdict == ("diverged" if invented else "proven"), proof
