@@ -20,6 +20,7 @@ from ptc.handlers import ClientTool, client_tool
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import ToolError
 from ptc_tools.names import program_name
+from ptc_tools.threads import ThreadPool, run_in_thread
 from ptc_tools.tool import AnyTool, Tool, define_tool
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ LOAD: Final = "load"
 _MOST: Final = 64
 LEAST_TOKENS: Final = 16
 """The service takes no smaller `max_output_tokens`."""
+_SEARCHES: Final = ThreadPool()
 _PATIENCE: Final = 3600.0
 """Seconds for one search: the first one of a large catalog makes its index."""
 
@@ -153,12 +155,12 @@ def query_tool(deferral: Deferral) -> ClientTool:
         "parameters": _query_schema(),
     }
 
-    def search(request: JsonObject) -> list[JsonObject]:
+    async def search(request: JsonObject) -> list[JsonObject]:
         arguments = request.get("arguments")
         query = arguments.get("query") if isinstance(arguments, dict) else None
         if not isinstance(query, str):
             raise ToolError("a search has a `query`, which is a text")
-        return deferral.definitions.loaded(_found(deferral, query))
+        return deferral.definitions.loaded(await _found(deferral, query))
 
     return client_tool(definition, search, timeout=_PATIENCE, effects="read")
 
@@ -166,10 +168,10 @@ def query_tool(deferral: Deferral) -> ClientTool:
 def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
     """`search_tools` and `load`, for programs that run here."""
 
-    def search_tools(query: str) -> JsonValue:
+    async def search_tools(query: str) -> JsonValue:
         found: list[JsonValue] = [
             {"name": tool.contract.qualified_name, "description": _first_sentence(tool.contract.description)}
-            for tool in _found(deferral, query)
+            for tool in await _found(deferral, query)
         ]
         return {"tools": found}
 
@@ -199,10 +201,14 @@ def pair(deferral: Deferral) -> tuple[AnyTool, AnyTool]:
     )
 
 
-def _found(deferral: Deferral, query: str) -> list[AnyTool]:
-    """What a search finds. One that cannot search is the host's matter: a model would take it for no match."""
+async def _found(deferral: Deferral, query: str) -> list[AnyTool]:
+    """What a search finds. One that cannot search is the host's matter: a model would take it for no match.
+
+    In a thread: an encoder takes long. Many runs may wait for one index to be made, and the tools' threads are
+    not theirs to wait in.
+    """
     try:
-        return deferral.find(query)
+        return await run_in_thread(lambda: deferral.find(query), _SEARCHES)
     except Exception as error:
         words = f"the search for tools failed: {type(error).__name__}: {error}"
         raise FailRun(words) from error

@@ -48,8 +48,11 @@ class ThreadPool:
 _POOL = ThreadPool()
 
 
-async def run_in_thread(function: Callable[[], T]) -> T:
-    """Run `function` in a pool thread, with the caller's context variables. Cancelling leaves it running."""
+async def run_in_thread(function: Callable[[], T], pool: ThreadPool = _POOL) -> T:
+    """Run `function` in a pool thread, with the caller's context variables. Cancelling leaves it running.
+
+    `pool`: the tools' own; what may wait for long, as many at once as there are runs, has another.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -80,5 +83,5 @@ async def run_in_thread(function: Callable[[], T]) -> T:
             except RuntimeError:
                 return  # the loop was closed meanwhile; nobody waits any more
 
-    _POOL.submit(job)
+    pool.submit(job)
     return await future
