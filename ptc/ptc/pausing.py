@@ -158,8 +158,9 @@ def check_contracts(state: RunState, step: Step, refuses: Callable[[ApprovalRequ
         if stored is None:
             continue
         old = Contract.from_json(stored)
-        item = items.get(request.call_id)  # none: a call from inside a local program, which is one of a function
-        kind, server = ("function_call", None) if item is None else (item_type(item), item.get("server_label"))
+        # One that is not of the response is made inside a local program, which calls functions alone.
+        item = items.get(request.call_id, {"type": "function_call"})
+        kind, server = item_type(item), item.get("server_label")
         tool = step.resolve(kind, request.namespace, request.name, server=server)
         if tool is None:
             if refuses(request):
