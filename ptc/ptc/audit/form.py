@@ -46,6 +46,8 @@ def is_formed(record: dict[str, Any]) -> bool:
         return False
     if not 0 <= at <= _LAST_US or any(not isinstance(record.get(name, {}), dict) for name in _MEMBERS):
         return False
+    if type(record.get("start", 0)) is not int:
+        return False
     if any(name not in record for name in _needed(type_)) or not isinstance(record.get("log"), str):
         return False
     if not _fits(record, _TEXTS, str) or not _fits(record, _NUMBERS, int):

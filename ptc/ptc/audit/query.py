@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from ptc.audit.reader import Line, LogFile, Record, json_lines, lines, opened, parse, unreadable
-from ptc.audit.values import canonical
+from ptc.audit.values import canonical, clean
 from ptc_tools.call import JsonObject
 
 _POLL_SECONDS: Final = 0.25
@@ -101,7 +101,9 @@ def _search(file: LogFile, wanted: Filter) -> Iterator[Record]:
             values.append(moment)
     query = f"SELECT record, seq FROM records WHERE {' AND '.join(conditions)} ORDER BY seq"  # noqa: S608  fixed words
     with file.reading() as db:
-        for data, seq in db.execute(query, values):
+        # What no text can hold is in no record either; names that had it are recorded written out.
+        sought = [clean(value) if isinstance(value, str) else value for value in values]
+        for data, seq in db.execute(query, sought):
             yield parse(Line(file.path, seq, data))
 
 

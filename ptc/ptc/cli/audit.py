@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ptc.cli import audit_proof, audit_search, audit_view
-from ptc.cli.audit_options import AsJson, Everything, Log, dump
+from ptc.cli.audit_options import MOST, AsJson, Everything, Log, dump
 
 app = typer.Typer(
     help=(
@@ -64,7 +64,7 @@ def show(
 @app.command()
 def tail(
     log: Log,
-    number: Annotated[int, typer.Option("-n", "--lines", min=1, help="How many records.")] = 10,
+    number: Annotated[int, typer.Option("-n", "--lines", min=1, max=MOST, help="How many records.")] = 10,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as records are written.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from ptc.audit.keys import Keyring
 
+MOST: Final = 1_000_000_000
+"""Records that a command may be asked for."""
 Log = Annotated[Path, typer.Argument(metavar="LOG", help="The log: a .jsonl or .db file.")]
 Everything = Annotated[bool, typer.Option("--all", help="Show every row, however many there are.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
@@ -67,16 +69,16 @@ def time_of(text: str | None) -> int | None:
     if text is None:
         return None
     units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-    if text[:-1].isdigit() and text[-1] in units:
-        ago = timedelta(**{units[text[-1]]: int(text[:-1])})
-        return round((datetime.now(UTC) - ago).timestamp() * 1_000_000)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        if text[:-1].isdecimal() and text[-1] in units:
+            moment = datetime.now(UTC) - timedelta(**{units[text[-1]]: int(text[:-1])})
+        else:
+            moment = datetime.fromisoformat(text)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+    except (ValueError, OverflowError):
         raise InvalidAuditConfig(
             f"{text!r} is no time: write 2026-07-01T12:00, or 15m, 2h, 3d for a time ago"
         ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 def create(path: Path) -> IO[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ptc.cli.audit_options import AsJson, Everything, Keys, Log, dump
+from ptc.cli.audit_options import MOST, AsJson, Everything, Keys, Log, dump
 
 if TYPE_CHECKING:
     from ptc.audit.query import Filter
@@ -40,7 +40,7 @@ def query(
     arguments: Arguments = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many records.")] = 1000,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST, help="At most so many records.")] = 1000,
     keys: Keys = None,
     as_json: AsJson = False,
 ) -> None:
