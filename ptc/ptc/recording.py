@@ -16,6 +16,7 @@ from ptc.settings import Settings
 from ptc.toolbox import Step
 from ptc_tools.call import JsonObject, Program
 from ptc_tools.context import RunContext
+from ptc_tools.errors import PtcError
 
 _EMBEDDED_PEER = "ptc1."
 """The embedded peer's programs are Python, and its fingerprints say that they are its own."""
@@ -116,7 +117,8 @@ class RunRecords:
         if output_text is not None:
             data["output_text"] = output_text
         if error is not None:
-            data["error"] = str(getattr(error, "code", type(error).__name__))
+            # Only a code of ours is a stable word; an application's exception may keep anything under that name.
+            data["error"] = error.code if isinstance(error, PtcError) else type(error).__name__
             data["message"] = str(error)
         for change in self._context.programs.take_refusals():  # asked for after its program had ended
             told: JsonObject = {

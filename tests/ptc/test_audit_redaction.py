@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+import ptc
 from ptc.audit import Redaction, Sensitive
 from ptc.audit.errors import AuditKeyError, InvalidAuditConfig
 from ptc.audit.keys import Keyring
 from ptc.audit.redact import Redactor
 from ptc.audit.sensitive import NOTHING, Sensitivity
+from ptc.testing import ScriptedModel, in_process, say
 from ptc_tools.call import JsonValue
 from ptc_tools.outcome import Denied, Failure, Success
 from ptc_tools.provenance import Provenance, Source
@@ -635,3 +637,25 @@ async def test_arguments_that_no_schema_was_found_for_are_not_shown(tmp_path: Pa
     told = [record["content"]["arguments"] for record in of_type(read(path), "tool.denied")][:-1]
     assert {shown["$redacted"] for shown in told} == {"unchecked"}
     assert told[1]["bytes"] == len('{"sku":"canary"}')
+
+
+class _Refused(Exception):
+    """An application's own, which keeps something private under a name that libraries use."""
+
+    code = "canary in a code"
+
+
+async def test_only_codes_of_ours_are_metadata(tmp_path: Path) -> None:
+    """Below `full` a run's end says a stable word, or the exception's class: never what an exception keeps."""
+    path = tmp_path / "a.jsonl"
+
+    def compact(*_: object) -> None:
+        raise _Refused("canary in a message")
+
+    async with open_log(path) as log, in_process(ScriptedModel(say("."))) as client:
+        runner = ptc.Runner(client=client, model="m", audit=log, compact=compact)  # type: ignore[arg-type]
+        with pytest.raises(_Refused):
+            await runner.run("Hello.")
+    (end,) = of_type(read(path), "run.finished")
+    assert end["data"]["error"] == "_Refused"
+    assert "canary" not in path.read_text()
