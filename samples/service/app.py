@@ -17,6 +17,7 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Iterator
@@ -80,6 +81,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         ptc.Sandbox() as sandbox,
         ptc.AuditLog(AUDIT) as audit,
         ptc.SQLiteRunStore(audit) as store,
+        anyio.create_task_group() as group,
     ):
         app.state.runner = ptc.Runner(
             client=service.client,
@@ -92,10 +94,26 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
             approver=ptc.PauseForApproval(),
         )
         app.state.running = 0
-        app.state.desk = desk = Desk()
+        app.state.desk = Desk()
+        app.state.store = store
         for info in await store.runs(status="paused"):  # they waited while the service was not there
-            desk.take(await app.state.runner.recover(info.run_id))
+            await go_on(app, info.run_id)
+        for info in await store.runs(status="running"):  # cut off with it; who asked looks at /runs/ID
+            group.start_soon(go_on, app, info.run_id)
         yield
+        await store.aclose()  # nothing is kept from here on: what still goes on the next service goes on with
+        group.cancel_scope.cancel()
+
+
+async def go_on(app: Starlette, run_id: str) -> None:
+    """With a run that nobody waits for. One that cannot go on here, with these tools, lies in the store as it was."""
+    app.state.running += 1
+    try:
+        app.state.desk.take(await app.state.runner.recover(run_id))
+    except ptc.PtcError as error:
+        logging.getLogger("service").info("run %s does not go on: %s", run_id, error.code)
+    finally:
+        app.state.running -= 1
 
 
 @contextmanager
@@ -207,7 +225,7 @@ async def while_connected(request: Request, work: Awaitable[T]) -> T | None:
 
 
 class Desk:
-    """The calls that wait for somebody, by run, and what came of the runs that went on from here."""
+    """The calls that wait for somebody, by run, and the answers that somebody looked up."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, tuple[ptc.ApprovalRequest, ...]] = {}
@@ -283,9 +301,7 @@ async def decide(request: Request) -> Response:
             result = await runner.recover(run_id, decisions={call_id: decision})
     except ptc.RunLeased:
         return HTMLResponse("<p>Somebody has just decided about that run.", 409, headers=PAGE_HEADERS)
-    desk.take(result)
-    if result.status != "paused":
-        desk.answers[run_id] = result.output_text  # yours go to whoever asked: by mail, in the database
+    desk.take(result)  # the answer is in the store; yours goes to whoever asked, by mail, say
     return RedirectResponse("/approvals", 303)
 
 
@@ -302,14 +318,20 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 async def answer(request: Request) -> Response:
-    """What came of a run that had to wait."""
+    """What came of a run that had to wait, or was cut off: also of one that an earlier service ended."""
     desk: Desk = request.app.state.desk
     run_id = request.path_params["run_id"]
+    if run_id not in desk.waiting and run_id not in desk.answers:
+        infos = [info for info in await request.app.state.store.runs() if info.run_id == run_id]
+        if not infos:
+            return JSONResponse({"error": {"code": "run_unknown"}}, 404)
+        if infos[0].status != "completed":
+            return JSONResponse({"status": infos[0].status, "run_id": run_id})
+        result = await request.app.state.runner.recover(run_id)  # it tells its answer, and runs nothing
+        desk.answers[run_id] = result.output_text
     if run_id in desk.waiting:
         return JSONResponse({"status": "waiting", "run_id": run_id})
-    if run_id in desk.answers:
-        return JSONResponse({"status": "answered", "run_id": run_id, "answer": desk.answers[run_id]})
-    return JSONResponse({"error": {"code": "run_unknown"}}, 404)
+    return JSONResponse({"status": "answered", "run_id": run_id, "answer": desk.answers[run_id]})
 
 
 STYLE = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -99,6 +100,75 @@ def test_a_call_waits_while_the_service_is_not_there(tmp_path: Path) -> None:
         with closing(httpx2.Client(base_url=second.url, timeout=100)) as http:
             http.post("/approvals", data={**shown(http), "decision": "approve"})
             assert "ordered 5 of a" in answer(http, run_id)["answer"]
+    finally:
+        assert second.stop() == ""
+
+
+def statuses(directory: Path) -> dict[str, str]:
+    """Of the runs in the service's store, by id."""
+    with closing(sqlite3.connect(directory / "audit.db")) as db:
+        return dict(db.execute("SELECT run, status FROM runs").fetchall())
+
+
+def until_running(http: httpx2.Client, runs: int) -> None:
+    while http.get("/healthz").json()["running"] != runs:
+        pass
+
+
+def test_a_run_that_was_cut_off_with_its_service_goes_on_with_the_next(tmp_path: Path) -> None:
+    """Killed or stopped as an operator does: nobody waits for it, and its answer can be had."""
+    first = Service(tmp_path)
+    with (
+        closing(httpx2.Client(base_url=first.url, timeout=100)) as http,
+        http.stream("POST", "/ask/stream", json={"question": "Wait for a delivery"}) as response,
+    ):
+        next(line for line in response.iter_lines() if "wait_for_delivery" in line)
+        first.process.kill()
+        first.process.communicate(timeout=60)
+    ((run_id, status),) = statuses(tmp_path).items()
+    assert status == "running"
+    for _ in range(2):
+        again = Service(tmp_path)
+        with closing(httpx2.Client(base_url=again.url, timeout=100)) as http:
+            until_running(http, 1)
+            assert answer(http, run_id)["status"] == "running"
+        assert again.stop() == ""
+        assert statuses(tmp_path) == {run_id: "running"}
+
+
+def test_an_answer_can_be_had_from_the_next_service(tmp_path: Path) -> None:
+    """It lies in the store: of a run that had to wait, and of any other."""
+    first = Service(tmp_path)
+    with closing(httpx2.Client(base_url=first.url, timeout=100)) as http:
+        waited = wait_for_approval(http)
+        http.post("/approvals", data={**shown(http), "decision": "approve"})
+        told = http.post("/ask", json={"question": "How many units are left?"}).json()
+    first.process.kill()
+    first.process.communicate(timeout=60)
+    second = Service(tmp_path)
+    try:
+        with closing(httpx2.Client(base_url=second.url, timeout=100)) as http:
+            for _ in range(2):
+                assert "ordered 5 of a" in answer(http, waited)["answer"]
+                assert answer(http, told["run_id"])["answer"] == told["answer"]
+            assert http.get("/runs/run_of_nobody").status_code == 404
+    finally:
+        assert second.stop() == ""
+
+
+def test_a_run_that_cannot_go_on_does_not_keep_the_service_from_starting(tmp_path: Path) -> None:
+    """Its tools may have changed with the service: it lies in the store as it was."""
+    first = Service(tmp_path)
+    with closing(httpx2.Client(base_url=first.url, timeout=100)) as http:
+        run_id = wait_for_approval(http)
+    assert first.stop() == ""
+    with closing(sqlite3.connect(tmp_path / "audit.db")) as db, db:
+        db.execute("UPDATE steps SET data = replace(data, 'order_delivery', 'order_elsewhere')")
+    second = Service(tmp_path)
+    try:
+        with closing(httpx2.Client(base_url=second.url, timeout=100)) as http:
+            assert "Nothing waits" in http.get("/approvals").text
+            assert answer(http, run_id)["status"] == "paused"
     finally:
         assert second.stop() == ""
 

@@ -79,7 +79,7 @@ class Commits:
         job = _Job(work, one_statement=one_statement)
         job.future = asyncio.get_running_loop().create_future()
         with self._wake:
-            self._check_open()
+            self.check_open()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="ptc-store", daemon=True)
                 self._thread.start()
@@ -88,7 +88,8 @@ class Commits:
         result: T = await job.future
         return result
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises StoreUnavailable where nothing is to be written any more."""
         if self._closing:
             raise StoreUnavailable("the run store is closed")
         if self.forked:
@@ -116,7 +117,7 @@ class Commits:
             return False
         job = _Job(work, one_statement=True)
         try:
-            self._check_open()
+            self.check_open()
             self._commit([job], patient=False)
         finally:
             self._writing.release()

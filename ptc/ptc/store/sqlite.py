@@ -169,6 +169,7 @@ class SQLiteRunStore:
         status: StoredStatus | None = None,
     ) -> T:
         """Steps in the transaction of an audit record: `write` is given the statements to go with it."""
+        self._commits.check_open()
         if self._epochs.get(lease.run_id) != lease.epoch:
             raise _lost(lease)
         statements: list[Statement] = [(ADD, row) for row in _rows(lease.run_id, steps)]
