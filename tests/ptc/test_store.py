@@ -7,12 +7,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ptc
-from ptc.store import Lease, RunLeased, RunStore, Step, StoreUnreadable
+from ptc.store import Lease, RunLeased, RunStore, Step, StoreUnreadable, conformance
 from ptc.store.conformance import Nonconforming, check
 
 
@@ -37,6 +39,53 @@ async def test_a_store_that_keeps_its_runs_when_it_is_closed_breaks_a_rule(tmp_p
         return Keeps(tmp_path / "runs.db")
 
     with pytest.raises(Nonconforming, match="closing_lets_runs_go"):
+        await check(make)
+
+
+class Odd(ptc.SQLiteRunStore):
+    """Takes no lease for as long as it is told."""
+
+    really = 3600.0
+
+    @property  # type: ignore[override]
+    def lease_seconds(self) -> float:
+        return self.really
+
+    @lease_seconds.setter
+    def lease_seconds(self, seconds: float) -> None:
+        pass
+
+
+class Brief(Odd):
+    really = 0.001
+
+
+class Gapped(ptc.SQLiteRunStore):
+    """Says that it has what it refused."""
+
+    async def append(self, *arguments: Any, **options: Any) -> None:
+        with suppress(ptc.StoreUnavailable):
+            await super().append(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "says"),
+    [
+        (Odd, "a_lease_that_is_not_renewed_runs_out", "is held after"),
+        (Brief, "", "was another|was not raised"),
+        (Gapped, "", "StoreError was not raised"),
+    ],
+)
+async def test_a_store_that_breaks_a_rule_of_the_suite_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ptc.SQLiteRunStore], rule: str, says: str
+) -> None:
+    """Leases that never run out, or at once; steps without the one before them."""
+    monkeypatch.setattr(conformance, "SHORT", 0.05)
+
+    async def make() -> RunStore:
+        return kind(tmp_path / "runs.db")
+
+    with pytest.raises(Nonconforming, match=f"{rule}.*{says}"):
         await check(make)
 
 

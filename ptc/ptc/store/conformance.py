@@ -3,21 +3,25 @@
     async def make() -> RunStore: ...                      # a fresh client of one and the same store
     await check(make)                                      # raises Nonconforming, naming the rule
 
-It uses two clients of one store, as two processes would be, and needs no test framework.
+It uses clients of one store, as processes would be, and needs no test framework. For the expiry of leases it sets
+`lease_seconds` of some of them, and waits for that long.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from ptc.store.errors import LeaseLost, RunExists, RunLeased, RunUnknown, StoreError
-from ptc.store.protocol import RunStore, Step
+from ptc.store.protocol import RunStore, Step, StoredRun
 from ptc_tools.call import JsonObject
 
 Make: TypeAlias = Callable[[], Awaitable[RunStore]]
+SHORT = 1.0
+"""Seconds that a lease holds where its end is waited for."""
 ODD: JsonObject = {
     "text": "é\u2028\U0001f600 \x00",
     "big": 9007199254740993,
@@ -39,7 +43,8 @@ async def check(make: Make) -> None:
             try:
                 await rule(first, second)
             except StoreError as error:
-                raise Nonconforming(f"{rule.__name__}: {type(error).__name__}: {error}") from error
+                raise _broken(rule.__name__, error) from error
+        await a_lease_that_is_not_renewed_runs_out(await make(), await make())
         await closing_lets_runs_go(await make(), second)
     finally:
         await first.aclose()
@@ -116,6 +121,63 @@ async def many_at_once_lose_nothing(first: RunStore, second: RunStore) -> None:
         await first.release(stored.lease)
 
 
+async def a_step_follows_the_one_before_it(first: RunStore, second: RunStore) -> None:
+    """Steps may be on their way when one before them is refused by the disk: a store takes none out of order."""
+    run = _id()
+    lease = await first.create(run, [Step(1, "start", {})], {})
+    for steps in ([Step(3, "x", {})], [Step(3, "x", {}), Step(4, "x", {})], [Step(1, "again", {})]):
+        await _refused(first.append(lease, steps), StoreError)
+    await first.append(lease, [Step(2, "x", {})])
+    await first.release(lease)
+    stored = await second.acquire(run)
+    _hold(
+        [(step.n, step.kind) for step in stored.steps] == [(1, "start"), (2, "x")], f"it has {stored.steps}"
+    )
+    await second.release(stored.lease)
+
+
+async def a_lease_that_is_not_renewed_runs_out(late: RunStore, other: RunStore) -> None:
+    """Tried by itself, with clients of its own: it sets how long their leases hold, and closes them."""
+    try:
+        late.lease_seconds = other.lease_seconds = SHORT
+        run = _id()
+        lease = await late.create(run, [Step(1, "start", {})], {})
+        began = time.monotonic()
+        stored: StoredRun | None = None
+        while stored is None:
+            renewed = time.monotonic()
+            await late.renew(lease)
+            again = renewed - began < 2 * SHORT  # for longer than one lease: renewed, it holds
+            stored = await _acquired(other, run, patience=0 if again else 20 * SHORT)
+            held = time.monotonic() - renewed
+            _hold(stored is None or held >= SHORT, f"a lease of {SHORT} s was another's after {held:.2f} s")
+            _hold(again or stored is not None, f"a lease of {SHORT} s is held after {held:.2f} s")
+        await _refused(late.append(lease, [Step(2, "late", {})]), LeaseLost)
+        await _refused(late.renew(lease), LeaseLost)
+        await late.release(lease)
+        await other.append(stored.lease, [Step(2, "on time", {})], status="completed")
+    except Nonconforming as error:
+        raise Nonconforming(f"a_lease_that_is_not_renewed_runs_out: {error}") from error
+    except StoreError as error:
+        raise _broken("a_lease_that_is_not_renewed_runs_out", error) from error
+    finally:
+        await late.aclose()
+        await other.aclose()
+
+
+async def _acquired(store: RunStore, run: str, *, patience: float) -> StoredRun | None:
+    """The run, or None: its lease held for as long as that."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return await store.acquire(run)
+        except RunLeased:
+            if time.monotonic() >= until:
+                await asyncio.sleep(SHORT / 10)
+                return None
+        await asyncio.sleep(SHORT / 10)
+
+
 async def closing_lets_runs_go(closing: RunStore, other: RunStore) -> None:
     """Tried last, and by itself: it closes its first client."""
     run = _id()
@@ -140,11 +202,16 @@ RULES: tuple[Callable[[RunStore, RunStore], Awaitable[None]], ...] = (
     an_end_lets_the_run_go,
     what_is_not_there_is_said,
     many_at_once_lose_nothing,
+    a_step_follows_the_one_before_it,
 )
 
 
 def _id() -> str:
     return f"run_{secrets.token_hex(8)}"
+
+
+def _broken(rule: str, error: StoreError) -> Nonconforming:
+    return Nonconforming(f"{rule}: {type(error).__name__}: {error}")
 
 
 def _hold(true: bool, otherwise: str) -> None:

@@ -66,7 +66,7 @@ class RunStore(Protocol):
     """
 
     lease_seconds: float
-    """How long a lease holds unless it is renewed."""
+    """How long a lease holds unless it is renewed. Read at each lease and renewal."""
 
     async def create(self, run_id: str, steps: Sequence[Step], labels: Mapping[str, str]) -> Lease:
         """A new run, held by the caller, with its first steps; durable. Raises RunExists."""
@@ -82,7 +82,8 @@ class RunStore(Protocol):
     ) -> None:
         """Adds steps: all or none, durable when it returns. With `status` the run is let go with it.
 
-        Raises LeaseLost where another one holds the run: then nothing was added.
+        Raises LeaseLost where another one holds the run, and StoreUnavailable where the run's last step is not the
+        one before the first of these: a step that was refused is never followed. Then nothing was added.
         """
 
     async def renew(self, lease: Lease) -> None:
