@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 
 from ptc_sandbox.forkserver import Exit
 from ptc_sandbox.journal import Journal, JournalHeader
@@ -75,6 +76,13 @@ def of_exit(exit: Exit, limits: Limits) -> tuple[Status, ProgramError, str]:
     name = signal.Signals(exit.signal).name
     message = f"the program's process crashed with {name}; nothing but the program was harmed"
     return "crashed", ProgramError("Crashed", message, wall="kernel"), f"{name}, no result frame"
+
+
+def out_of_time(limits: Limits, waiting: Iterable[str], *, asleep: bool) -> str:
+    """What is said of a program that its wall clock ended: `waiting` names the tools whose calls were pending."""
+    names = ", ".join(waiting)
+    doing = f"waited for {names}" if names else "slept" if asleep else "computed"
+    return f"the program took longer than {limits.wall_seconds:g} s, while it {doing}"
 
 
 def _out_of_memory(limits: Limits) -> ProgramError:

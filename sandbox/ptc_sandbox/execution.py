@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from ptc_sandbox import ending
@@ -52,8 +52,8 @@ from ptc_sandbox.wire import (
     Wire,
     WireEvent,
 )
-from ptc_tools.errors import InvalidJson
-from ptc_tools.outcome import Failure, Outcome
+from ptc_tools.errors import PtcError
+from ptc_tools.outcome import Outcome
 
 _REFUSALS = 100
 """Refused changes of the tools that are told one by one; a program can try for ever, and the rest are counted."""
@@ -72,15 +72,19 @@ class Execution:
         sink: Callable[[Execution, ProgramEvent], None] | None = None,
         on_end: Callable[[], None] | None = None,
         entries: list[Entry] | None = None,
+        again: Callable[[], Awaitable[Child]] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._child = child
         self._program = program
         self._limits = limits
         self._wire = Wire(limits)
-        self._link = Link(
-            child.channel, on_data=self._on_data, on_closed=self._on_closed, on_backlog=self._on_backlog
+        self._linked = partial(
+            Link, on_data=self._on_data, on_closed=self._on_closed, on_backlog=self._on_backlog
         )
+        self._link = self._linked(child.channel)
+        self._again = again
+        self._beginning: asyncio.Task[None] | None = None
         self._granted = program.stubs
         self._replay = Replay(recorded)
         self._entries: list[Entry] = [] if entries is None else entries
@@ -93,7 +97,7 @@ class Execution:
         self._clock_us = 0
         self._origin_ns = self._started_ns = time.monotonic_ns()
         self._ticks = self._refusals = 0
-        self._ended = self.never_began = False
+        self._ended = False
         self.ended: asyncio.Future[ProgramResult] = self._loop.create_future()
         self._events = Delivery(None if sink is None else partial(sink, self), self.ended)
         self._deadline: asyncio.TimerHandle | None = None
@@ -257,10 +261,9 @@ class Execution:
                 self._send_tick(Ticked(max(timer_us, self._clock_us)))
             return
         delay = max(0, timer_us - self._now_us()) / 1e6
-        self._tick = self._loop.call_later(delay, self._on_timer, timer_us)
-
-    def _on_timer(self, timer_us: int) -> None:
-        self._send_tick(Ticked(max(timer_us, self._now_us())))
+        self._tick = self._loop.call_later(
+            delay, lambda: self._send_tick(Ticked(max(timer_us, self._now_us())))
+        )
 
     def _send_tick(self, entry: Ticked) -> None:
         self._ticks += 1
@@ -273,16 +276,7 @@ class Execution:
         self._link.write(self._wire.tick(entry.clock_us))
 
     def _send_answer(self, entry: CallAnswered) -> None:
-        try:
-            data = self._wire.answer(entry.number, entry.clock_us, entry.answer.ok, entry.answer.value)
-            if len(data) > self._limits.answer_bytes:
-                raise InvalidJson(f"the result takes {len(data)} bytes; at most {self._limits.answer_bytes}")
-        except InvalidJson as error:
-            answer = Answer.of(
-                Failure("invalid_result", f"the result cannot enter the program: {error.message}")
-            )
-            entry = CallAnswered(entry.number, answer, entry.clock_us)
-            data = self._wire.answer(entry.number, entry.clock_us, answer.ok, answer.value)
+        entry, data = self._wire.fitting(entry)
         self._answered.add(entry.number)
         self._entries.append(entry)
         self._clock_us = entry.clock_us
@@ -320,10 +314,8 @@ class Execution:
         return max(self._clock_us, (time.monotonic_ns() - self._origin_ns) // 1000)
 
     def _out_of_time(self) -> None:
-        waiting = ", ".join(call.name for call in self._waiting.values())
-        idle = "while it slept" if self._asleep else "while it computed"
-        doing = f"while it waited for {waiting}" if waiting else idle
-        self.kill("killed:time", f"the program took longer than {self._limits.wall_seconds:g} s, {doing}")
+        waiting = [call.name for call in self._waiting.values()]
+        self.kill("killed:time", ending.out_of_time(self._limits, waiting, asleep=self._asleep))
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -350,17 +342,30 @@ class Execution:
         status, error, evidence = ending.of_exit(exit, self._limits)
         # Killed by somebody else: no program can do that to itself, and no limit did.
         killed = status == "crashed" and exit.signal == signal.SIGKILL
-        self.never_began = killed and self._wire.silent and not self._entries
-        self._stop(status, error, evidence)
+        again, self._again = self._again, None  # once
+        if killed and again is not None and self._wire.silent and not self._entries:
+            self._beginning = self._loop.create_task(self._begin_again(again))
+        else:
+            self._stop(status, error, evidence)
+
+    async def _begin_again(self, again: Callable[[], Awaitable[Child]]) -> None:
+        """It had done nothing yet, so nothing is done twice: another child gets the program."""
+        self._link.close()
+        self._child.close()
+        try:
+            self._child = await again()
+        except PtcError as error:
+            self.fail(error)
+            return
+        self._wire = Wire(self._limits)
+        self._link = self._linked(self._child.channel)
+        self._link.open()
 
     def _stop(
         self, status: Status, error: ProgramError | None, evidence: str, frame: EndFrame | None = None
     ) -> None:
         if self._ended:
             return
-        exited = self._child.exited
-        cpu_us = self._child.cpu_us() if not exited.done() else exited.result().cpu_us
-        peak = exited.result().peak_bytes if exited.done() else self._child.peak_bytes()
         self._ended = True
         result = ProgramResult(
             status=status,
@@ -370,8 +375,8 @@ class Execution:
             calls=(),
             journal=self.journal,
             duration_us=(time.monotonic_ns() - self._started_ns) // 1000,
-            cpu_us=cpu_us,
-            peak_memory=peak,
+            cpu_us=self._child.cpu_us(),
+            peak_memory=self._child.peak_bytes(),
             evidence=evidence,
         )
         if self._refusals > _REFUSALS:
@@ -385,10 +390,9 @@ class Execution:
     def _finish(self) -> None:
         """Let go of everything. The process is killed, whatever it was doing: a finaliser may spin."""
         self._ended = True
-        if self._deadline:
-            self._deadline.cancel()
-        if self._tick:
-            self._tick.cancel()
+        for planned in (self._deadline, self._tick, self._beginning):
+            if planned:
+                planned.cancel()
         self._link.close()
         self._child.close()
         if self._on_end:

@@ -93,15 +93,22 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
+    def _ended(self) -> Exit | None:
+        return self.exited.result() if self.exited.done() and not self.exited.cancelled() else None
+
     def cpu_us(self) -> int | None:
-        """CPU time so far, in microseconds, from the kernel's clock of that process."""
+        """CPU time so far, in microseconds, from the kernel's clock of that process, or in all where it has ended."""
+        if (ended := self._ended()) is not None:
+            return ended.cpu_us
         try:
             return time.clock_gettime_ns((~self.pid << 3) | 2) // 1000
         except OSError:
             return None
 
     def peak_bytes(self) -> int | None:
-        """The most memory it had resident so far, as its exit will say it; None where it is gone, or hidden."""
+        """The most memory it had resident so far, as its exit says it; None where it is gone, or hidden."""
+        if (ended := self._ended()) is not None:
+            return ended.peak_bytes
         try:
             with open(f"/proc/{self.pid}/status", "rb") as stream:
                 status = stream.read()
@@ -110,9 +117,10 @@ class Child:
         found = _PEAK.search(status)
         return int(found[1]) * 1024 if found else None
 
-    def close(self) -> None:
+    def close(self, *, kill: bool = True) -> None:
         """Kill what is left and give the descriptors back."""
-        self.kill()
+        if kill:
+            self.kill()
         self.channel.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
@@ -279,6 +287,16 @@ class ForkServer:
         """End the server and all its children, and wait until none is left."""
         self._hang_up()
         await asyncio.to_thread(self._reap)
+
+    def abandon(self, *, wait: bool) -> None:
+        """The same where its event loop has ended. Without `wait` it is another process's: it goes on."""
+        self.alive = False
+        self._control.close()
+        if wait:
+            self._reap()
+        elif self._process.stderr:
+            self._process.returncode = 0  # not ours to wait for, nor to warn about
+            self._process.stderr.close()
 
     def _hang_up(self) -> None:
         """Close the socket: the server kills and reaps its children, then ends."""

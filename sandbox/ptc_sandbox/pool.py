@@ -8,6 +8,7 @@ process, no descriptor.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from itertools import islice
 
@@ -31,6 +32,7 @@ class Pool:
         self, confinement: Confinement, resources: Resources, *, ahead: int, concurrency: int
     ) -> None:
         self.loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
         self._confinement = confinement
         self._resources = resources
         self._ahead = ahead
@@ -48,6 +50,11 @@ class Pool:
     def layers(self) -> list[JsonObject]:
         """What the fork server enforces once for all children, as it reported it."""
         return self._server.layers if self._server else []
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is another process's: this one was forked from it, and has neither its loop nor its children."""
+        return self._pid != os.getpid()
 
     async def acquire(self) -> Child:
         """A fresh child for one program; waits for its turn. Give it back with `release`."""
@@ -154,3 +161,15 @@ class Pool:
             if self._server:
                 await self._server.aclose()
                 self._server = None
+
+    def abandon(self) -> None:
+        """`aclose` where the event loop has ended already, and nothing can be awaited. Of another process's: no more
+        than its descriptors are closed here."""
+        self._closed = True
+        for child in [*self._idle, *self._used]:
+            child.close(kill=not self.foreign)
+        self._idle.clear()
+        self._used.clear()
+        if self._server:
+            self._server.abandon(wait=not self.foreign)
+            self._server = None

@@ -7,21 +7,21 @@ This is the host's API. The program decides what it asks for; each call goes the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from secrets import token_hex
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar
-
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ptc_sandbox import ending
 from ptc_sandbox.confine import Confinement, Resources
 from ptc_sandbox.errors import SandboxClosed
 from ptc_sandbox.events import ProgramEvent
 from ptc_sandbox.execution import Execution
+from ptc_sandbox.forkserver import Child
 from ptc_sandbox.journal import Entry, Journal, JournalHeader, digest
 from ptc_sandbox.limits import Limits
 from ptc_sandbox.pool import Pool
+from ptc_sandbox.portal import Portal
 from ptc_sandbox.program import Program
 from ptc_sandbox.recording import Recording
 from ptc_sandbox.result import ProgramResult
@@ -36,8 +36,8 @@ from ptc_tools.outcome import Outcome
 from ptc_tools.record import Recorder
 from ptc_tools.tool import AnyTool, Tool, tool
 
-Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 T = TypeVar("T")
+Invoke: TypeAlias = Callable[[Call, RunContext], Awaitable[Outcome]]
 _KNOWN = 64
 """Sets of tools that are kept ready."""
 
@@ -67,8 +67,14 @@ class Sandbox:
         concurrency: int = 64,
         language_wall: bool = True,
     ) -> None:
-        self.limits = limits or Limits()
-        self.confinement = confinement or Confinement.default()
+        self.limits = checked(limits, Limits, "limits", "a SandboxLimits") or Limits()
+        self.confinement = (
+            checked(confinement, Confinement, "confinement", "a Confinement, such as Confinement.strict()")
+            or Confinement.default()
+        )
+        for name, value, least in (("ahead", ahead, 0), ("concurrency", concurrency, 1)):
+            if type(value) is not int or value < least:
+                raise ValueError(f"Sandbox({name}=…) is a whole number of {least} or more, not {value!r}")
         self._ahead = ahead
         self._concurrency = concurrency
         self._language_wall = language_wall
@@ -78,8 +84,7 @@ class Sandbox:
         wall = "language" if language_wall else f"{self.confinement.name} alone"
         self._policy = f"{wall}:{POLICY_VERSION}"
         self._closed = False
-        self._portal: BlockingPortal | None = None
-        self._portal_context: Any = None
+        self._portal = Portal()
 
     # -- running -------------------------------------------------------------------------------------
 
@@ -122,11 +127,6 @@ class Sandbox:
             if result is None:
                 execution = await self._execute(program, journal, serving.on_event, entries)
                 result = await serving.until_end(execution)
-                if (
-                    execution.never_began and not self._closed
-                ):  # its child was killed first: another one, once
-                    execution = await self._execute(program, journal, serving.on_event, entries)
-                    result = await serving.until_end(execution)
             await recording.finished(result)
             await recording.listen()
             return result
@@ -170,6 +170,12 @@ class Sandbox:
         clock: Literal["real", "virtual"],
     ) -> Program:
         """The program with its header pinned to this machine, or the recorded one checked against it."""
+        if not isinstance(code, str):
+            raise TypeError(f"a program is a text, not {type(code).__name__}")
+        checked(
+            journal, Journal, "journal", "a Journal: Journal.from_json(…) makes one, Journal.unseal(…) too"
+        )
+        checked(header, JournalHeader, "header", "a JournalHeader: JournalHeader.new(…) makes one")
         wanted = journal.header if journal else header
         here = JournalHeader.new(
             seed=wanted.seed if wanted else None,
@@ -205,15 +211,28 @@ class Sandbox:
         entries: list[Entry] | None = None,
     ) -> Execution:
         pool = self._open_pool()
-        child = await pool.acquire()
+        held = [await pool.acquire()]
+
+        async def again() -> Child:
+            pool.release(held.pop())
+            held.append(await pool.acquire())
+            return held[0]
 
         def on_end() -> None:
             self._running.discard(execution)
-            pool.release(child)
+            for child in held:
+                pool.release(child)
 
         recorded = journal.entries if journal else ()
         execution = Execution(
-            child, program, self.limits, recorded=recorded, sink=sink, on_end=on_end, entries=entries
+            held[0],
+            program,
+            self.limits,
+            recorded=recorded,
+            sink=sink,
+            on_end=on_end,
+            entries=entries,
+            again=again,
         )
         self._running.add(execution)
         execution.begin()
@@ -221,14 +240,19 @@ class Sandbox:
 
     # -- life ----------------------------------------------------------------------------------------
 
-    def _open_pool(self) -> Pool:
+    def _check_open(self) -> None:
         if self._closed:
             raise SandboxClosed("the sandbox is closed: make a new one")
+
+    def _open_pool(self) -> Pool:
+        self._check_open()
         loop = asyncio.get_running_loop()
+        if self._pool is not None and self._pool.foreign:
+            self._leave(self._pool)  # this process was forked: the pool is that of the one it was forked from
         if self._pool is not None and self._pool.loop is not loop:
             if not self._pool.loop.is_closed():
                 raise SandboxClosed("this sandbox belongs to another event loop: make one for each loop")
-            self._pool = None
+            self._leave(self._pool)
         if self._pool is None:
             resources = Resources(
                 memory=self.limits.memory_bytes,
@@ -238,6 +262,12 @@ class Sandbox:
             self._pool = Pool(self.confinement, resources, ahead=self._ahead, concurrency=self._concurrency)
         return self._pool
 
+    def _leave(self, pool: Pool) -> None:
+        """Be done with a pool whose event loop is not there any more."""
+        self._pool = None
+        self._running.clear()
+        pool.abandon()
+
     async def warm_up(self) -> None:
         """Start the fork server and the children that wait. Raises what a first program would have raised."""
         await self._open_pool().warm_up()
@@ -245,10 +275,13 @@ class Sandbox:
     async def aclose(self) -> None:
         """End everything; programs that still run end as cancelled. Nothing is left afterwards."""
         self._closed = True
+        pool = self._pool
+        if pool is not None and (pool.foreign or pool.loop.is_closed()):
+            self._leave(pool)
         for execution in tuple(self._running):
             execution.kill("cancelled", "the sandbox was closed")
         pool, self._pool = self._pool, None
-        if pool is not None and not pool.loop.is_closed():
+        if pool is not None:
             await pool.aclose()
 
     async def __aenter__(self) -> Self:
@@ -263,22 +296,14 @@ class Sandbox:
     # -- without an event loop -----------------------------------------------------------------------
 
     def run_sync(self, code: str, **options: Any) -> ProgramResult:
-        """`run` for code without an event loop; the same options. Close the sandbox with `close()`."""
-        result: ProgramResult = self._in_thread(lambda: self.run(code, **options))
+        """`run` for code without an event loop, from any thread; the same options. Close with `close()`."""
+        self._check_open()
+        result: ProgramResult = self._portal.call(lambda: self.run(code, **options))
         return result
-
-    def _in_thread(self, work: Callable[[], Awaitable[T]]) -> T:
-        if self._portal is None:
-            self._portal_context = start_blocking_portal()
-            self._portal = self._portal_context.__enter__()
-        return self._portal.call(work)
 
     def close(self) -> None:
         """End everything that `run_sync` started."""
-        if self._portal is not None:
-            self._portal.call(self.aclose)
-            self._portal_context.__exit__(None, None, None)
-            self._portal = None
+        self._portal.close(self.aclose)
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -290,8 +315,17 @@ class Sandbox:
         self.close()
 
 
+def checked(value: T | None, kind: type[T], name: str, what: str) -> T | None:
+    """`value` where it is of this kind or None. Raises TypeError that says what it should be."""
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name} is {what}, not {type(value).__name__}")
+    return value
+
+
 def programmatic_catalog(tools: Iterable[AnyTool | Callable[..., Any]]) -> Catalog:
     """A catalog of tools that programs may call. A tool that does not say so is refused here, by name."""
+    if isinstance(tools, (str, bytes, Mapping, Tool)) or not isinstance(tools, Iterable):
+        raise TypeError(f"tools are given as a list of tools or functions, not as {type(tools).__name__}")
     made = [
         item if isinstance(item, Tool) else tool(item, allowed_callers=["programmatic"]) for item in tools
     ]

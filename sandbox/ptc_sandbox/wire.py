@@ -20,10 +20,12 @@ from typing import Any, Final, TypeAlias
 
 from ptc_sandbox.errors import ProtocolViolation
 from ptc_sandbox.guest.channel import AROUND_CALL, FEW, count_values
+from ptc_sandbox.journal import Answer, CallAnswered
 from ptc_sandbox.limits import Limits
 from ptc_tools import strict_json
 from ptc_tools.call import JsonObject, JsonValue
 from ptc_tools.errors import InvalidJson
+from ptc_tools.outcome import Failure
 
 HEADER: Final = 4
 _SLACK: Final = 2048
@@ -174,6 +176,20 @@ class Wire:
     def answer(self, number: int, clock_us: int, ok: bool, value: JsonValue) -> bytes:
         """Raises InvalidJson where `value` is not JSON or too deep; nothing is sent then."""
         return self._send("answer", ["answer", number, clock_us, ok, value], 1 if ok else _OWN_LEVELS)
+
+    def fitting(self, entry: CallAnswered) -> tuple[CallAnswered, bytes]:
+        """The frame for an answer; where its value cannot enter the program, that of a failure that says so."""
+        try:
+            data = self.answer(entry.number, entry.clock_us, entry.answer.ok, entry.answer.value)
+            if len(data) <= self._limits.answer_bytes:
+                return entry, data
+            most = self._limits.answer_bytes
+            reason = f"the result takes {len(data)} bytes; at most {most}"
+        except InvalidJson as error:
+            reason = error.message
+        failure = Answer.of(Failure("invalid_result", f"the result cannot enter the program: {reason}"))
+        entry = CallAnswered(entry.number, failure, entry.clock_us)
+        return entry, self.answer(entry.number, entry.clock_us, failure.ok, failure.value)
 
     def tick(self, clock_us: int) -> bytes:
         return self._send("tick", ["tick", clock_us])

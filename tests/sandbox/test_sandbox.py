@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from ptc_sandbox import Limits, Sandbox, SandboxClosed
-from ptc_sandbox.execution import Execution
+from ptc_sandbox import Limits, ProgramResult, Sandbox, SandboxClosed
+from ptc_sandbox.events import Ended
+from ptc_sandbox.forkserver import Child
+from ptc_sandbox.pool import Pool
 from ptc_tools.call import Call, Program
 from ptc_tools.context import RunContext
 from ptc_tools.errors import HostControlFlow, RegistrationError
@@ -479,24 +481,36 @@ async def test_a_fork_server_that_dies_is_replaced() -> None:
     assert [(result.status, result.value) for result in results] == [("completed", 2)] * 2
 
 
-@pytest.mark.parametrize(("kills", "status", "begun"), [(1, "completed", 2), (2, "crashed", 2)])
+async def run_to_end(box: Sandbox, code: str) -> ProgramResult:
+    """By the events of `start`."""
+    execution = await box.start(code)
+    while not isinstance(event := await execution.next_event(), Ended):
+        pass
+    return event.result
+
+
+@pytest.mark.parametrize("how", [Sandbox.run, run_to_end], ids=["run", "start"])
+@pytest.mark.parametrize("concurrency", [1, 64])
+@pytest.mark.parametrize(("kills", "status"), [(1, "completed"), (2, "crashed")])
 async def test_a_program_whose_child_is_killed_before_it_did_anything_gets_another(
-    monkeypatch: pytest.MonkeyPatch, kills: int, status: str, begun: int
+    monkeypatch: pytest.MonkeyPatch, how: Any, concurrency: int, kills: int, status: str
 ) -> None:
-    """Nothing of it was seen or asked for, so it is safe to begin again; but only once."""
-    executions: list[Execution] = []
-    begin = Execution.begin
+    """Nothing of it was seen or asked for, so it is safe to begin again; but only once. No place is lost."""
+    given: list[Child] = []
+    acquire = Pool.acquire
 
-    def begin_and_kill(execution: Execution) -> None:
-        if len(executions) < kills:
-            execution._child.kill()
-        executions.append(execution)
-        begin(execution)
+    async def acquire_and_kill(pool: Pool) -> Child:
+        child = await acquire(pool)
+        if len(given) < kills:
+            child.kill()
+        given.append(child)
+        return child
 
-    monkeypatch.setattr(Execution, "begin", begin_and_kill)
-    async with Sandbox(ahead=1, limits=QUICK) as box:
-        result = await box.run("sum(range(10))")
-    assert (result.status, len(executions)) == (status, begun)
+    monkeypatch.setattr(Pool, "acquire", acquire_and_kill)
+    async with Sandbox(ahead=1, limits=QUICK, concurrency=concurrency) as box:
+        result = await how(box, "sum(range(10))")
+        assert (result.status, len(given)) == (status, 2)
+        assert (await box.run("1")).value == 1
 
 
 async def test_a_program_that_did_something_is_never_begun_again() -> None:
