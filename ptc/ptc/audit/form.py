@@ -5,10 +5,8 @@ It is told whatever stood in the file. Whether a record is genuine is for `verif
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-_MEMBERS: Final = ("identity", "origin", "tool", "content", "outcome", "data")
 _LAST_US: Final = 253_402_300_799_000_000
 """The end of the year 9999: no clock of ours goes on from there."""
 _CALL: Final = ("identity", "origin", "tool", "content")
@@ -17,14 +15,16 @@ _NEEDED: Final = {
     "tool.finished": (*_CALL, "outcome"),
     "tool.denied": (*_CALL, "outcome"),
 }
-_TEXTS: Final = {
-    "identity": ("actor", "call", "response", "run", "span", "tenant", "trace"),
-    "origin": ("caller", "program"),
-    "tool": ("name", "namespace"),
-    "content": ("arguments_digest", "asked_digest", "level", "result_digest"),
-    "outcome": ("code", "status"),
-}
-_NUMBERS: Final = {"origin": ("line",), "outcome": ("duration_us",)}
+_PARTS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
+    ("identity", ("actor", "call", "response", "run", "span", "tenant", "trace"), ()),
+    ("origin", ("caller", "program"), ("line",)),
+    ("tool", ("name", "namespace"), ()),
+    ("content", ("arguments_digest", "asked_digest", "level", "result_digest"), ()),
+    ("outcome", ("code", "status"), ("duration_us",)),
+    ("data", (), ()),
+)
+"""Members that are objects, and which of theirs are texts and which are numbers, where they are there."""
+_NOTHING: Final[dict[str, Any]] = {}
 _ALWAYS: Final = {
     "tool.started": (("identity", "run"), ("identity", "call"), ("tool", "name")),
     "tool.finished": (
@@ -41,19 +41,32 @@ _ALWAYS: Final = {
 
 
 def is_formed(record: dict[str, Any]) -> bool:
-    seq, at, type_ = record.get("seq"), record.get("at"), record.get("type")
-    if type(seq) is not int or type(at) is not int or not isinstance(type_, str):
+    """Written out, since it runs once for every record that is read."""
+    at, type_ = record.get("at"), record.get("type")
+    if type(record.get("seq")) is not int or type(at) is not int or not 0 <= at <= _LAST_US:
         return False
-    if not 0 <= at <= _LAST_US or any(not isinstance(record.get(name, {}), dict) for name in _MEMBERS):
+    if (
+        type(type_) is not str
+        or type(record.get("log")) is not str
+        or type(record.get("start", 0)) is not int
+    ):
         return False
-    if type(record.get("start", 0)) is not int:
-        return False
-    if any(name not in record for name in _needed(type_)) or not isinstance(record.get("log"), str):
-        return False
-    if not _fits(record, _TEXTS, str) or not _fits(record, _NUMBERS, int):
-        return False
-    if any(name not in record.get(member, {}) for member, name in _ALWAYS.get(type_, ())):
-        return False
+    for name, texts, numbers in _PARTS:
+        part = record.get(name, _NOTHING)
+        if type(part) is not dict:
+            return False
+        for field in texts:
+            if type(part.get(field, "")) is not str:
+                return False
+        for field in numbers:
+            if type(part.get(field, 0)) is not int:
+                return False
+    for name in _needed(type_):
+        if name not in record:
+            return False
+    for member, name in _ALWAYS.get(type_, ()):
+        if name not in record.get(member, _NOTHING):
+            return False
     return type_ not in ("audit.counted", "audit.checkpoint") or _is_own(record["data"])
 
 
@@ -61,14 +74,6 @@ def _needed(type_: str) -> tuple[str, ...]:
     if type_.startswith("tool."):
         return _NEEDED.get(type_, ())
     return ("data",) if type_.startswith(("program.", "run.", "audit.", "sandbox.")) else ()
-
-
-def _fits(record: dict[str, Any], fields: Mapping[str, tuple[str, ...]], kind: type) -> bool:
-    for member, names in fields.items():
-        found = record.get(member)
-        if found and any(name in found and type(found[name]) is not kind for name in names):
-            return False
-    return True
 
 
 def _is_own(data: dict[str, Any]) -> bool:

@@ -18,6 +18,8 @@ from stat import S_ISREG
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
+from pydantic_core import from_json
+
 from ptc.audit.errors import AuditCorrupt, RecordNotFound
 from ptc.audit.form import is_formed
 from ptc.audit.schema import APPLICATION_ID, STATEMENTS
@@ -155,14 +157,22 @@ def _cannot_read(damage: Damage) -> AuditCorrupt:
 
 def parse(line: Line) -> Record:
     try:
-        record = json.loads(line.data)
-    except (ValueError, RecursionError):
+        record = decoded(line.data)
+    except (ValueError, TypeError, RecursionError):
         record = None
     if not isinstance(record, dict) or not is_formed(record):
         raise AuditCorrupt(
             f"{line.file}, record {line.number} is no record of ours; `{ptc_command()} audit verify` says more"
         )
     return record
+
+
+def decoded(data: bytes) -> Any:
+    """What a line says. Raises ValueError, TypeError or RecursionError where it is no JSON, or too deep."""
+    try:
+        return from_json(data, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:  # nested deeper than that reader goes, or no JSON at all
+        return json.loads(data)
 
 
 def is_being_written(path: str | os.PathLike[str]) -> bool:

@@ -7,19 +7,16 @@ Verification needs no secret: a verifier key is public. It never repairs anythin
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic_core import from_json
-
 from ptc.audit.columns import call_of, columns_agree
 from ptc.audit.heads import Heads
 from ptc.audit.lines import GENESIS, VERSION, leaf_hash
 from ptc.audit.notes import Verifier
-from ptc.audit.reader import Damage, Line, database_damage, files_of, is_being_written, lines
+from ptc.audit.reader import Damage, Line, database_damage, decoded, files_of, is_being_written, lines
 from ptc.audit.verification import Kind, Verification
 from ptc_tools.call import JsonObject
 
@@ -109,7 +106,7 @@ class _Check:
         if self._zeros is not None:
             return  # a crash of the machine leaves zeros in a file of lines, but only at the end
         try:
-            self._judge(line, _parsed(line.data))
+            self._judge(line, decoded(line.data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Whatever stands there: a verifier that stops at it would be the attacker's friend.
             self._damaged_line(line)
@@ -313,11 +310,3 @@ class _Check:
                 )
         elif begun["call"] != call_of(record)["call"] or begun["run"] != call_of(record)["run"]:
             self._find("tampered", f"it ends another call than record {start} started", line, record["seq"])
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    try:
-        record: dict[str, Any] = from_json(data, allow_inf_nan=False, cache_strings="keys")
-    except ValueError:  # nested deeper than that reader goes, or no JSON at all
-        record = json.loads(data)
-    return record
