@@ -15,7 +15,10 @@ import anyio
 import pytest
 
 import ptc
+from ptc.audit import AuditUnavailable
+from ptc.audit.reader import records
 from ptc.store import Step, StoredStatus
+from ptc_tools.context import RunContext
 from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, function_call
 
 RAN: list[int] = []
@@ -282,7 +285,7 @@ async def test_a_scope_that_cancels_again_and_again_ends_the_run_all_the_same(
 
 
 async def test_a_step_that_follows_nothing_is_refused(tmp_path: Path) -> None:
-    """By the store itself, with all that goes with it; in a log's file by the transaction of the record."""
+    """By the store itself, with all that goes with it."""
     async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
         lease = await store.create("r1", [Step(1, "start", {})], {})
         statuses: tuple[StoredStatus | None, ...] = (None, "completed")
@@ -301,9 +304,41 @@ async def test_a_step_that_follows_nothing_is_refused(tmp_path: Path) -> None:
         assert [step.n for step in (await store.acquire("r1")).steps] == [1, 2]
 
 
+async def written(step: Awaitable[None]) -> bool:
+    """Whether the log takes it: one that was refused something tries again by itself, soon."""
+    try:
+        await step
+    except AuditUnavailable:
+        return False
+    return True
+
+
+async def test_a_record_of_a_step_that_follows_nothing_is_refused(tmp_path: Path) -> None:
+    """In a log's file step and record are one: there is neither, and the log goes on."""
+    context = RunContext("r1")
+    with ptc.AuditLog(tmp_path / "a.db") as log:
+        async with ptc.SQLiteRunStore(log) as store:
+            lease = await store.create("r1", [Step(1, "start", {})], {})
+
+            async def write(statements: Sequence[Any]) -> None:
+                await log.event("run.started", {"model": "m"}, context, also=tuple(statements))
+
+            with pytest.raises(AuditUnavailable):
+                await store.append_with(lease, [Step(3, "x", {})], write)
+            async with asyncio.timeout(60):
+                while not await written(store.append_with(lease, [Step(2, "x", {})], write)):
+                    await asyncio.sleep(0)
+            await store.release(lease)
+            assert [step.n for step in (await store.acquire("r1")).steps] == [1, 2]
+    told = [record["type"] for record in records(tmp_path / "a.db")]
+    assert told.count("run.started") == 1
+
+
 FORKS = """
 import asyncio, os, sys
 import ptc
+from ptc.audit import AuditUnavailable
+from ptc.audit.reader import records
 from ptc.store import Step, StoredStatus
 
 async def child(store):
