@@ -10,9 +10,10 @@ import asyncio
 import builtins
 import codecs
 import contextlib
-import encodings.aliases
+import encodings
 import importlib
 import os
+import pkgutil
 import sys
 import time
 import typing
@@ -38,7 +39,7 @@ from ptc_sandbox.guest.guards_identity import (
 from ptc_sandbox.guest.guards_methods import keep_library
 from ptc_sandbox.guest.guards_types import type_stand_in
 from ptc_sandbox.guest.output import Output
-from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport
+from ptc_sandbox.guest.policy_errors import RefusedCall, RefusedImport, RefusedModule
 from ptc_sandbox.guest.policy_names import REFUSED_BUILTINS, words
 
 _AS_THEY_ARE: Final = words("""
@@ -117,9 +118,11 @@ def prepare() -> None:
             importlib.import_module(module)
     for module in _USERS_OF_ID:
         importlib.import_module(module).id = identity  # type: ignore[attr-defined]
-    for encoding in sorted(set(encodings.aliases.aliases.values())):
-        with contextlib.suppress(LookupError, ImportError):
-            codecs.lookup(encoding)
+    for module in sorted(pkgutil.iter_modules(encodings.__path__)):
+        with contextlib.suppress(
+            LookupError, ImportError
+        ):  # also what is no encoding, or not one of this system
+            codecs.lookup(module.name)
     classes.guard_enum()
     classes.guard_namedtuple()
     copying.guard_copy()
@@ -246,7 +249,7 @@ class Importer:
         if type(fromlist) is list:
             return _import_for_the_interpreter(name)
         if type(name) is not str or level or not table.has_module(name):
-            raise RefusedImport(table.no_module(str(name)))
+            raise RefusedModule(table.no_module(str(name)), str(name))
         module = self.load(name)
         if not fromlist:
             return self.load(name.partition(".")[0])

@@ -2,7 +2,8 @@
 
     PolicyViolation                 the program was refused, before it ran or while it ran
     ├── RefusedAttribute            also an AttributeError, so that hasattr() and getattr(…, default) stay ordinary
-    ├── RefusedImport               also an ImportError, so that `try: import numpy` works
+    ├── RefusedImport               also an ImportError, so that `try: from math import …` works
+    │   └── RefusedModule           also a ModuleNotFoundError with its `name`, so that `try: import numpy` works
     └── RefusedCall                 also a RuntimeError: eval(), open(), type(name, bases, namespace), …
 
 `code` is one of forbidden_import, forbidden_name, forbidden_attribute, forbidden_syntax, forbidden_call,
@@ -31,10 +32,18 @@ class RefusedAttribute(PolicyViolation, AttributeError):
 
 
 class RefusedImport(PolicyViolation, ImportError):
-    """A module, or a name of a module, that programs may not import."""
+    """A name of a module, or a module, that programs may not import."""
 
     def __init__(self, message: str) -> None:
         super().__init__("forbidden_import", message)
+
+
+class RefusedModule(RefusedImport, ModuleNotFoundError):
+    """A module that is not there for programs."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class RefusedCall(PolicyViolation, RuntimeError):

@@ -28,6 +28,9 @@ _INNER = 5
 _LEVELS = 2
 """Exceptions of a group that are told, and groups within groups that are opened."""
 
+_LOOKED_INTO = 1000
+"""Exceptions of a group that are looked at for what decided the end."""
+
 T = TypeVar("T")
 
 
@@ -75,6 +78,9 @@ class Stage:
             if failed is None:
                 self._end({"status": "completed", "value": None})
             else:
+                failed = _decisive(failed)
+                if isinstance(failed, MemoryError):
+                    raise failed from None
                 self._end(_failure(failed, start["code"], bare=not start["language_wall"]))
 
     def close(self) -> None:
@@ -133,6 +139,23 @@ class Stage:
         except TooLarge as error:
             raise ValueError(f"the program's value is too large: {error}") from None
         self.channel.flush()
+
+
+def _decisive(error: BaseException) -> BaseException:
+    """What says how the program ended: of a group what a wall refused, or want of memory, if it holds such a thing.
+
+    A TaskGroup puts into a group whatever one of its tasks raised, alone or not.
+    """
+    waiting, seen = [error], 0
+    while waiting and seen < _LOOKED_INTO:
+        one = waiting.pop(0)
+        seen += 1
+        if isinstance(one, (PolicyViolation, MemoryError)):
+            return one
+        if isinstance(one, BaseExceptionGroup):
+            group: BaseExceptionGroup[Any] = one
+            waiting += _asked(lambda: group.exceptions[:_LOOKED_INTO], ())  # noqa: B023 -- asked at once
+    return error
 
 
 def _failure(error: BaseException, code: str, *, bare: bool) -> dict[str, Any]:
