@@ -70,6 +70,25 @@ async def test_what_a_client_says_of_a_toolset_is_text(changes: dict[str, Any]) 
         await ptc.Sources([ptc.Registry("company")], registries=registries).read()
 
 
+async def test_a_choice_that_cannot_say_whether_a_saved_call_may_go_on_is_told_as_such() -> None:
+    """The call is neither refused nor let through, and its run can be tried again."""
+
+    class Choice:
+        def resolve(self, catalog: ptc.SourceCatalog) -> None:
+            catalog.include(ptc.Registry("company"))
+
+        def allows(self, source: ptc.RegistryToolset) -> bool:
+            raise OSError("the list of customers is away")
+
+    sources = ptc.Sources([Choice()], registries=ptc.Registries({"company": Client()}))
+    admission = (await sources.read()).admit(ptc.Call("call_1", "lookup", {"key": "1"}, namespace="records"))
+    assert admission is not None
+    saved = admission.to_json()
+    assert saved is not None
+    with pytest.raises(ptc.CatalogError, match=r"Choice could not say .*: the list of customers is away"):
+        sources.restore(saved)
+
+
 def test_texts_that_no_request_can_carry_are_refused_where_they_are_written() -> None:
     """A lone surrogate is no Unicode: JSON cannot say it."""
 

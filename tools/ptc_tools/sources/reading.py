@@ -127,7 +127,8 @@ class Sources:
     def allows(self, registry: str, toolset: str, version: str | None = None) -> bool:
         """Whether saved calls may go on using a toolset of a registry: it is among the sources, or is allowed.
 
-        A source that asks for a version allows calls that were made for that version.
+        A source that asks for a version allows calls that were made for that version. Raises SourceUnreadable
+        where one that chooses cannot say.
         """
         for item in self._uses:
             source = item.source if isinstance(item, Use) else None
@@ -139,13 +140,13 @@ class Sources:
             ):
                 return source.version in (None, version)
         asked = RegistryToolset(Registry(registry), toolset, version)
-        return any(choice.allows(asked) is True for choice in self._choices)
+        return any(_allows(choice, asked) for choice in self._choices)
 
     def restore(self, saved: JsonObject) -> Admission:
         """The admission of a saved call, without any read of the catalog: the inverse of `Admission.to_json`.
 
-        Raises CallNotAdmitted if this consumer does not use the source any more, RegistryUnknown, and
-        RegistrationError for a definition that was damaged.
+        Raises CallNotAdmitted if this consumer does not use the source any more, RegistryUnknown,
+        SourceUnreadable if it could not say, and RegistrationError for a definition that was damaged.
         """
         return restored(saved, self.allows, self._registries)
 
@@ -201,6 +202,16 @@ class Sources:
 
     def _all_fixed(self) -> list[Offered]:
         return [entry for entries in self._fixed for entry in entries]
+
+
+def _allows(choice: RegistryTools, asked: RegistryToolset) -> bool:
+    try:
+        return choice.allows(asked) is True
+    except Exception as error:
+        raise SourceUnreadable(
+            f"{type(choice).__name__} could not say whether calls of {asked.registry.name}/{asked.name} may go on:"
+            f" {type(error).__name__}: {error}"
+        ) from error
 
 
 def _normal(item: object) -> Use | AnyTool | RegistryTools:
