@@ -208,6 +208,8 @@ class Conversation:
         if self.mode == "stateless":
             check_input(items, self.history)
         self._step(Step.INPUT)
+        if not self._holds_everything:
+            self._programs.note_waiting(items)
         self._programs.note(items)
         self.history.extend(items)
 
@@ -303,6 +305,8 @@ class Conversation:
         if self.state is not State.RESTING or self.history or not pending:
             raise LocalProtocolError("only a new conversation is restored, and only to where calls wait")
         self.history.extend(history)
+        if self.mode != "stateless":
+            self._programs.note_waiting(history)
         self._programs.note(history)
         self._unsent_from = len(history)
         self.previous_response_id = previous_response_id

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ptc.errors import RemoteProtocolError
 from ptc.events import Event, PendingCall, ProgramClosed, ProgramOpened, ProgramPaused
-from ptc.items import call_key, item_type, owner_of
+from ptc.items import call_key, is_output, item_type, owner_of
 from ptc_tools.call import JsonObject, Program
 
 
@@ -63,6 +63,16 @@ class HostedPrograms:
                 self._known.add(call_id)
             elif kind == "program_output" and isinstance(call_id, str):
                 self._open.pop(call_id, None)
+
+    def note_waiting(self, items: Sequence[JsonObject]) -> None:
+        """An input that goes on from a history of the service's: a program whose call it answers waits there.
+
+        The application says so, which sends the output; a service that knows no such program refuses it.
+        """
+        for item in items:
+            owner = owner_of(item) if is_output(item) else None
+            if owner is not None and owner not in self._known:
+                self._open[owner] = None
 
     def paused_by(self, pending: Sequence[PendingCall]) -> list[Event]:
         """The open programs that wait for these calls."""

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 
 import ptc
-from ptc.testing import ScriptedModel, call, in_process, say
+from ptc.testing import ScriptedModel, call, in_process, program, say
 from ptc_tools.outcome import Denied
 from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, client_of, function_call, outputs_in, response
 
@@ -252,6 +252,39 @@ async def test_a_run_that_ended_early_is_gone_on_from_in_the_services_history(hi
         further = await runner(client, look, history=history).run([*ended.unsent, "Go on."], **place)
     assert further.output_text == "It goes on."
     assert further.calls == ()
+
+
+@ptc.tool(allowed_callers=["programmatic"])
+async def count(x: int) -> dict[str, int]:
+    """Count."""
+    return {"x": x}
+
+
+@pytest.mark.parametrize("history", ["stateless", "previous_response", "conversation"])
+async def test_a_program_that_waits_in_the_services_history_goes_on(history: Any) -> None:
+    """The output of its call says that it is open: its further calls are no forgeries."""
+    code = "a = await count(x=1)\nb = await count(x=2)\nb['x']"
+    script = ScriptedModel(program(code), lambda request: say(str(request.program_result)))
+    async with in_process(script) as client:
+        place: Any = {}
+        if history == "conversation":
+            place = {"conversation_id": (await client.conversations.create()).id}
+        own: Any = {"programs": "hosted", "history": history}
+        ended = await runner(client, count, middleware=[ends], **own).run("go", **place)
+        if history == "previous_response":
+            place = {"previous_response_id": ended.response_id}
+        waiting = ended.items if history == "stateless" else ended.unsent
+        further = await runner(client, count, **own).run(list(waiting), **place)
+    assert [report.outcome.status for report in further.calls] == ["success"]
+    assert further.output_text == "2"
+
+
+async def test_an_output_opens_no_program_where_the_history_is_ours() -> None:
+    """There the program itself has to be in it."""
+    caller = {"type": "program", "caller_id": "cp"}
+    output = {"type": "function_call_output", "call_id": "c0", "output": "{}", "caller": caller}
+    with pytest.raises(ptc.InvalidInput, match="belongs to program cp"):
+        await runner(FakeEndpoint([answer()]), count, programs="hosted").run([output])
 
 
 async def test_a_run_whose_history_is_ours_has_nothing_unsent() -> None:
