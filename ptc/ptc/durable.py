@@ -22,14 +22,14 @@ from ptc.journaling import KeptEntries
 from ptc.lingering import Lingering
 from ptc.offered import Offered
 from ptc.outcome_json import outcome_to_json
-from ptc.past import Past, decision_to_json
+from ptc.past import Past, call_to_json, decision_to_json
 from ptc.settings import Settings
 from ptc.stepping import DurableRecorder
 from ptc.store.errors import LeaseLost, RequestUncertain
 from ptc.store.protocol import Lease, RunStore, Step, StoredStatus, immediate
 from ptc.toolbox import Entry
 from ptc.unbroken import Unbroken
-from ptc_tools.call import Call, JsonObject, JsonValue, Program
+from ptc_tools.call import Call, JsonObject, JsonValue
 from ptc_tools.context import RunContext, idempotency_key
 from ptc_tools.contract import Contract
 from ptc_tools.errors import PtcError
@@ -357,19 +357,11 @@ class Durable:
         self.waiting.discard(call.call_id)
         key = self.key(call, run)
         attempt = self.attempts[key] = self.attempts.get(key, 0) + 1
-        given: JsonValue = None
-        if call.arguments is not None:
-            given = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
         data: JsonObject = {
             "key": key,
             "attempt": attempt,
-            "call_id": call.call_id,
-            "namespace": call.namespace,
-            "name": call.name,
-            "given": given,
+            **call_to_json(call),
             "arguments": arguments,
-            "program": call.caller.caller_id if isinstance(call.caller, Program) else None,
-            "line": call.origin_line,
             "request": self.request(),
             "contract": self._token(contract),
         }

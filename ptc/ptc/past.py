@@ -25,7 +25,7 @@ _START: Final = ("model", "mode", "input", "previous_response_id", "conversation
 
 @dataclass(slots=True)
 class PastCall:
-    """A call that was admitted. `outcome` None: the process ended before there was one.
+    """A call that was admitted, or that a program was denied. `outcome` None: the process ended before there was one.
 
     `settled`: the outcome was released, or may be given again; else nobody knows what the call did.
     """
@@ -164,6 +164,10 @@ class Past:
                 self._admitted(data)
             case "outcome":
                 self._outcome(data)
+            case "denied":
+                call, outcome = call_from_json(data), outcome_from_json(data["outcome"])
+                key = f"denied {call.call_id}"  # no call that ran has such a key
+                self.calls[key] = PastCall(key, call, {}, data["request"], {}, 0, outcome, settled=True)
             case "answered":
                 answers = self.answers.setdefault(data["request"], {})
                 for call_id, item, outcome in data["calls"]:
@@ -221,14 +225,13 @@ class Past:
         self.ended = None
         key = data["key"]
         known = self.calls.pop(key, None)  # in the order of the last attempt
-        caller = Direct() if data["program"] is None else Program(data["program"])
-        call = Call(data["call_id"], data["name"], data["given"], caller, data["namespace"], data.get("line"))
+        call = call_from_json(data)
         attempts = known.attempts + 1 if known else 1
         contract = self.contracts[data["contract"]]
         self.calls[key] = PastCall(key, call, data["arguments"], data["request"], contract, attempts)
-        self.done.add((call.call_id, _owner(caller)))
+        self.done.add((call.call_id, _owner(call.caller)))
         request = self.asked.get(call.call_id)
-        if request is not None and request.uncertain and request.caller == caller:
+        if request is not None and request.uncertain and request.caller == call.caller:
             self.decisions.pop(call.call_id, None)  # it was about the attempt before
             del self.asked[call.call_id]
 
@@ -251,6 +254,24 @@ def _damaged(run_id: str, n: int, why: str) -> StoreUnreadable:
         " again from what is left; take its file from a backup, or let the run be",
         run_id=run_id,
     )
+
+
+def call_to_json(call: Call) -> JsonObject:
+    """A call as it came; `call_from_json` is the inverse."""
+    given = call.arguments
+    return {
+        "call_id": call.call_id,
+        "namespace": call.namespace,
+        "name": call.name,
+        "given": given if given is None or isinstance(given, str) else dict(given),
+        "program": call.caller.caller_id if isinstance(call.caller, Program) else None,
+        "line": call.origin_line,
+    }
+
+
+def call_from_json(data: dict[str, Any]) -> Call:
+    caller = Direct() if data["program"] is None else Program(data["program"])
+    return Call(data["call_id"], data["name"], data["given"], caller, data["namespace"], data.get("line"))
 
 
 def decision_to_json(decision: Decision) -> JsonObject:

@@ -83,7 +83,8 @@ class Recovery:
         """A call with an outcome counts and is reported as it was; it does not run."""
         assert past.outcome is not None
         caller = past.call.caller
-        self._spent.count_call(caller.caller_id if isinstance(caller, Program) else None)
+        if past.attempts:  # what never ran was not counted
+            self._spent.count_call(caller.caller_id if isinstance(caller, Program) else None)
         self._reporter.note(past.call, past.outcome, reused=True)
 
     def give_batch_again(self, request: int) -> set[str]:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from ptc.outcome_json import outcome_to_json
+from ptc.past import call_to_json
 from ptc.store.protocol import StoredStatus
-from ptc_tools.call import Call, JsonObject, JsonValue
+from ptc_tools.call import Call, JsonObject, JsonValue, Program
 from ptc_tools.context import RunContext
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Denied, Outcome
@@ -59,6 +61,11 @@ class DurableRecorder:
         return self._durable.end(write, step)
 
     async def denied(self, call: Call, contract: Contract | None, outcome: Denied, run: RunContext) -> None:
+        caller = call.caller
+        if isinstance(caller, Program) and call.call_id.startswith(f"{caller.caller_id}:"):
+            # What a program here is told stands in its journal; that the run reports it, in this step.
+            data: JsonObject = {"request": self._durable.request(), "outcome": outcome_to_json(outcome)}
+            self._durable.note("denied", {**call_to_json(call), **data})
         if self._inner is not None:
             await self._inner.denied(call, contract, outcome, run)
 

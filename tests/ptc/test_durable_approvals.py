@@ -171,6 +171,10 @@ async def test_a_program_is_suspended_when_nothing_of_it_can_go_on(tmp_path: Pat
     assert value[:2] + value[3:5] == [-1, 2, -44, 5]
     assert "too many" in value[2]
     assert "integer" in value[5]
+    told = {report.call.call_id: report.outcome.status for report in done.calls}
+    denied = {"p:3": "denied", "p:6": "denied"}  # one here, one in a process before
+    assert told == {f"p:{n}": "success" for n in (1, 2, 4, 5)} | denied | {"p": "success"}
+    assert len(done.calls) == len(told)
 
 
 async def test_a_call_that_its_program_gave_up_is_not_asked_about(tmp_path: Path) -> None:
