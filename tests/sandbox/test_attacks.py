@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import pytest
 import pytest_asyncio
@@ -15,17 +18,31 @@ from tests.sandbox.granted import TOOLS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIMITS = Limits(wall_seconds=1.0, cpu_seconds=10, memory_bytes=192 * 1024 * 1024, calls=200)
+PATIENT = replace(LIMITS, wall_seconds=60)
+"""For what must end by something else than the wall clock, which takes as long as the machine is busy."""
+Walls: TypeAlias = dict[tuple[str, bool], Sandbox]
 SECRETS = ("root:x:0", "PTC_TEST_SECRET", "canary-5c1d")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def walls() -> AsyncIterator[dict[str, Sandbox]]:
-    async with (
-        Sandbox(limits=LIMITS) as both,
-        Sandbox(limits=LIMITS, confinement=Confinement.none()) as language,
-        Sandbox(limits=LIMITS, language_wall=False) as kernel,
-    ):
-        yield {"both": both, "language": language, "kernel": kernel}
+async def walls() -> AsyncIterator[Walls]:
+    options: dict[str, dict[str, Any]] = {
+        "both": {},
+        "language": {"confinement": Confinement.none()},
+        "kernel": {"language_wall": False},
+    }
+    async with AsyncExitStack() as stack:
+        made = {
+            (name, limits is PATIENT): await stack.enter_async_context(Sandbox(limits=limits, **kept))
+            for name, kept in options.items()
+            for limits in (LIMITS, PATIENT)
+        }
+        yield made
+
+
+async def run(walls: Walls, name: str, program: str, expected: str) -> ProgramResult:
+    """Behind these walls. Memory is given time to run out."""
+    return await walls[name, expected == "killed:memory"].run(program, tools=TOOLS)
 
 
 def told(result: ProgramResult) -> str:
@@ -48,23 +65,23 @@ def check(result: ProgramResult, expected: str, attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a.both], ids=lambda attack: attack.name)
-async def test_with_both_walls(walls: dict[str, Sandbox], attack: Attack) -> None:
+async def test_with_both_walls(walls: Walls, attack: Attack) -> None:
     """As users run it: each attack ends as its data says, and shows nothing of the host."""
     assert attack.both
-    check(await walls["both"].run(f"{attack.program}\nresult", tools=TOOLS), attack.both, attack)
+    check(await run(walls, "both", f"{attack.program}\nresult", attack.both), attack.both, attack)
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a.language], ids=lambda attack: attack.name)
-async def test_with_the_language_wall_alone(walls: dict[str, Sandbox], attack: Attack) -> None:
+async def test_with_the_language_wall_alone(walls: Walls, attack: Attack) -> None:
     """Kernel wall off: policy, guards, facades and the host's limits must do."""
     assert attack.language
-    check(await walls["language"].run(f"{attack.program}\nresult", tools=TOOLS), attack.language, attack)
+    check(await run(walls, "language", f"{attack.program}\nresult", attack.language), attack.language, attack)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-async def test_with_the_kernel_wall_alone(walls: dict[str, Sandbox], attack: Attack) -> None:
+async def test_with_the_kernel_wall_alone(walls: Walls, attack: Attack) -> None:
     """Language wall off: the same text as plain CPython gets no file, socket, process, signal or secret."""
-    check(await walls["kernel"].run(attack.program, tools=TOOLS), attack.kernel, attack)
+    check(await run(walls, "kernel", attack.program, attack.kernel), attack.kernel, attack)
 
 
 async def test_what_one_wall_cannot_stop_says_why() -> None:

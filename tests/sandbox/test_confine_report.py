@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ from ptc_sandbox.confine import (
 from ptc_sandbox.confine import report as confine_report
 from ptc_sandbox.confine.report import TOGETHER, Examination, LevelReport, probe, require
 from ptc_sandbox.confine.syscalls import ALLOWED, FATAL
+from ptc_sandbox.confine.trial import Request
 from ptc_sandbox.engines import conformance
 from ptc_sandbox.engines.conformance import CASES, Case, gives
 from ptc_sandbox.errors import ConfinementUnavailable
@@ -206,3 +209,17 @@ def test_doctor_says_which_engine_is_not_installed(
     monty = json.loads(printed)["engines"][1]
     assert (code, monty["available"]) == (0, False)
     assert "ptc-runner[monty]" in monty["note"]
+
+
+@pytest.mark.parametrize("as_uid", [None, 65534])
+def test_a_trial_leaves_no_file_behind(monkeypatch: pytest.MonkeyPatch, as_uid: int | None) -> None:
+    """Also one that has become somebody else, who cannot remove what root has made."""
+    if as_uid is not None and os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        os.chmod(place, 0o777)
+        monkeypatch.setattr(confine_report, "_for_anybody", lambda: place)
+        request = Request(Confinement.none(), ("create_file",), as_uid=as_uid)
+        (outcome,) = confine_report.run_trial(request).outcomes
+        assert outcome.how == "succeeded"
+        assert os.listdir(place) == []

@@ -67,13 +67,15 @@ class Outcome:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
     """What to try. `as_uid` drops to an ordinary user first (root only); `refuse` names calls that the
-    machine shall refuse, as a container's profile does."""
+    machine shall refuse, as a container's profile does. `directory` is where its files are made and left, by whoever
+    removes it: a trial that has become somebody else cannot. Without one it makes and removes its own."""
 
     confinement: Confinement
     attacks: tuple[str, ...]
     resources: Resources = _RESOURCES
     as_uid: int | None = None
     refuse: tuple[str, ...] = ()
+    directory: str | None = None
 
     def to_json(self) -> str:
         """For the trial's standard input."""
@@ -84,6 +86,7 @@ class Request:
                 "resources": dataclasses.asdict(self.resources),
                 "as_uid": self.as_uid,
                 "refuse": self.refuse,
+                "directory": self.directory,
             }
         )
 
@@ -97,6 +100,7 @@ class Request:
             Resources(**data["resources"]),
             data["as_uid"],
             tuple(data["refuse"]),
+            data["directory"],
         )
 
 
@@ -141,7 +145,7 @@ def main() -> None:
 
 def run(request: Request) -> Answer:
     """Try `request` from the calling process, which is changed for good by it (user, namespaces)."""
-    with _targets(request.as_uid) as target:
+    with _targets(request) as target:
         if request.refuse:
             _refuse(request.refuse)
         if request.as_uid is not None:
@@ -239,12 +243,13 @@ def _facts(prepared: Prepared) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _targets(owner: int | None) -> Iterator[Target]:
-    """Things to attack, and their end. `owner` is whom they must be open to."""
+def _targets(request: Request) -> Iterator[Target]:
+    """Things to attack, and their end. They are open to whom the trial becomes."""
     with contextlib.ExitStack() as stack:
-        directory = tempfile.mkdtemp(prefix="ptc-trial-")
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        os.chmod(directory, 0o777)  # noqa: S103 - children of another user shall be able to write, unconfined
+        directory = request.directory
+        if directory is None:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="ptc-trial-"))
+            os.chmod(directory, 0o777)  # noqa: S103 - children of another user shall be able to write, unconfined
         readable, root_only = Path(directory, "readable"), Path(directory, "root-only")
         readable.write_text("anybody")
         root_only.write_text("root")
@@ -258,7 +263,7 @@ def _targets(owner: int | None) -> Iterator[Target]:
         stack.enter_context(ours)
         ours.send(b"x" * 64)
         file = stack.enter_context(open(Path(directory, "open"), "wb", buffering=0))
-        victim = _start_victim(owner)
+        victim = _start_victim(request.as_uid)
         stack.callback(_end_victim, victim)
         yield Target(
             directory=directory,

@@ -118,11 +118,11 @@ def prepare() -> None:
             importlib.import_module(module)
     for module in _USERS_OF_ID:
         importlib.import_module(module).id = identity  # type: ignore[attr-defined]
-    for module in sorted(pkgutil.iter_modules(encodings.__path__)):
+    for codec in sorted(pkgutil.iter_modules(encodings.__path__)):
         with contextlib.suppress(
             LookupError, ImportError
         ):  # also what is no encoding, or not one of this system
-            codecs.lookup(module.name)
+            codecs.lookup(codec.name)
     classes.guard_enum()
     classes.guard_namedtuple()
     copying.guard_copy()
