@@ -118,10 +118,8 @@ def prepare() -> None:
             importlib.import_module(module)
     for module in _USERS_OF_ID:
         importlib.import_module(module).id = identity  # type: ignore[attr-defined]
-    for codec in sorted(pkgutil.iter_modules(encodings.__path__)):
-        with contextlib.suppress(
-            LookupError, ImportError
-        ):  # also what is no encoding, or not one of this system
+    for codec in sorted(pkgutil.iter_modules(encodings.__path__)):  # some are none, or of another system
+        with contextlib.suppress(LookupError, ImportError):
             codecs.lookup(codec.name)
     classes.guard_enum()
     classes.guard_namedtuple()
