@@ -109,3 +109,43 @@ async def test_asyncio_works_in_a_program_that_awaits_nothing(
     """Such a program has its loop like any other, though no task of its runs."""
     result = await sandbox.run(code, tools=TOOLS)
     assert (result.status, result.value, result.error) == ("completed", value, None)
+
+
+OWN = "async def own():\n    return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("own()\nprint('end')", 3),
+        ("def helper():\n    own()\nfor _ in range(3):\n    helper()", 4),
+        ("async def main():\n    own()\nawait main()", 4),
+        ("held = own()", 1),
+    ],
+)
+async def test_a_coroutine_of_the_programs_own_that_it_never_awaits_is_a_warning(
+    sandbox: Sandbox, program: str, line: int
+) -> None:
+    """Python prints a RuntimeWarning and goes on, and so does a program here, once for each place."""
+    result = await sandbox.run(f"{OWN}{program}\n'value'", tools=TOOLS)
+    assert (result.status, result.value) == ("completed", "value")
+    assert result.output.count("RuntimeWarning") == 1
+    assert f"<program>:{line}: RuntimeWarning: coroutine 'own' was never awaited" in result.output
+    assert "await own(" in result.output
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "await own()",
+        "await asyncio.gather(own(), asyncio.create_task(own()))",
+        "own().close()",
+        "task = asyncio.create_task(own())\ntask.cancel()\nawait asyncio.wait([task])",
+        "try:\n    await asyncio.wait_for(own(), 0)\nexcept TimeoutError:\n    pass",
+        "asyncio.run(own())",
+    ],
+)
+async def test_one_that_was_awaited_closed_or_cancelled_is_none(sandbox: Sandbox, program: str) -> None:
+    """As in Python."""
+    result = await sandbox.run(f"{OWN}{program}\n'value'", tools=TOOLS)
+    assert (result.value, result.output) == ("value", "")

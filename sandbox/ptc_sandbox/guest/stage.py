@@ -21,6 +21,7 @@ from ptc_sandbox.guest.guards_identity import numbers
 from ptc_sandbox.guest.loop import ProgramLoop
 from ptc_sandbox.guest.policy import PolicyViolation, compile_program, forgotten_awaits
 from ptc_sandbox.guest.tools import ERRORS, Caller, ToolError, make_error, reserved_tools
+from ptc_sandbox.guest.unawaited import Unawaited
 from ptc_sandbox.guest.world import World
 
 _MESSAGE_CHARS = 2000
@@ -50,6 +51,7 @@ class Stage:
         self._loop = ProgramLoop(channel, make_error)
         self._world = self._loop.world = World(channel, self._loop.sleep_until)
         self._caller = Caller(self._loop, channel)
+        self._unawaited = Unawaited(self._world.write_output)
         self._names: dict[str, Any] = reserved_tools(channel)
         errors = {kind.__name__: kind for kind in ERRORS}
         self._namespace = make_globals(self._world, {**self._names, **errors}, aio.facade(self._loop))
@@ -63,12 +65,14 @@ class Stage:
         self.channel.values = start["values"]
         self.channel.depth = start["depth"]
         tools = {name: self._caller.tool(name, parameters, doc) for name, parameters, doc in start["tools"]}
+        self._unawaited.watch()
         try:
             run = self._run_program if start["language_wall"] else self._run_unrestricted
             result = run(start["code"], tools)
             forgotten = self._forgotten()
             if forgotten is not None:
                 raise forgotten
+            self._unawaited.at_end(tuple(self._namespace.values()), result)
             value = plain(result, "the program's value", self.channel.depth)
             self._end({"status": "completed", "value": value}, start["result_bytes"])
         except (MemoryError, ChannelClosed):
