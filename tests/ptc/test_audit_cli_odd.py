@@ -103,3 +103,16 @@ def test_that_no_checkpoint_covers_a_record_is_said_as_it_is(cli: Cli, tmp_path:
     with open_log(path, keys=Keyring.open(tmp_path / "keys.json")) as log:
         asyncio.run(record_call(log, 99))
         assert "the next one does" in cli("audit", "prove", path, len(raw_lines(path))).err
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_keyring_that_cannot_tell_says_so(cli: Cli, tmp_path: Path, form: str) -> None:
+    """With another key no digest fits: that is no sign that the value is not there."""
+    path = log_at(tmp_path / f"a.{form}")
+    Keyring.open(tmp_path / "other.json", create=True)
+    arguments = '{"sku":"sku_1"}'
+    assert cli("audit", "hash", arguments, "--log", path).status == 0
+    ran = cli("audit", "hash", arguments, "--log", path, "--keys", tmp_path / "other.json")
+    assert (ran.status, "does not have that digest key" in ran.err) == (2, True), ran
+    ran = cli("audit", "hash", "nowhere", "--log", path)
+    assert (ran.status, "no digest in the log is of this value" in ran.err) == (0, True), ran

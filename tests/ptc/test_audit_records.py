@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -446,3 +447,13 @@ def test_the_log_can_be_written_as_the_documents_write_it() -> None:
     code = "import ptc; print(ptc.audit.Sensitive.__name__, ptc.audit.TracedRecorder.__name__)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["Sensitive", "TracedRecorder"]
+
+
+async def test_a_closed_log_keeps_no_journal(tmp_path: Path) -> None:
+    """A file that no record links to would lie beside the log for ever."""
+    path = tmp_path / "a.jsonl"
+    log = open_log(path, journals=True)
+    log.close()
+    with pytest.raises(AuditClosed):
+        await log.event("program.finished", {"call_id": "p", "replay": {"code": "1"}}, RUN)
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".journals")]

@@ -399,3 +399,40 @@ def test_that_a_killed_writer_took_counts_with_it_is_told(tmp_path: Path, form: 
     levels = Levels(Rule("none", tool="get_inventory"), Rule("metadata"))
     asyncio.run(fill(whole, levels=levels))
     assert not any("level none" in note for note in check(whole).notes)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_of_the_checkpoint_that_a_log_was_opened_behind_the_note_alone_is_vouched_for(
+    tmp_path: Path, form: str
+) -> None:
+    """It signs what is before it: whoever could write to the file then could change its time and its counts."""
+    path = tmp_path / f"a.{form}"
+    asyncio.run(fill(path))
+    assert check(path).exception() == ""
+    lines = raw_lines(path)
+    last = json.loads(lines[-1])
+    last["data"]["anchor_failures"] = 77
+    rewrite(path, rechain([*lines[:-1], json.dumps(last).encode()]))
+    with open_log(path):
+        pass
+    report = check(path)
+    assert (report.verdict, report.unsigned, report.bare) == ("intact", [], [len(lines)])
+    assert (
+        f"Of record {len(lines)} that the log was opened again behind, the note alone" in report.guarantee()
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_key_that_was_rotated_and_not_given_is_named(tmp_path: Path, form: str) -> None:
+    """An auditor who has the old key alone must see what he lacks."""
+    path, keys = tmp_path / f"a.{form}", Keyring.open(tmp_path / "keys.json", create=True)
+    asyncio.run(fill(path, keys=keys))
+    log = json.loads(raw_lines(path)[0])["log"]
+    old = verifier_key(log, keys.active("signing"))
+    keys.rotate("signing")
+    new = verifier_key(log, keys.active("signing"))
+    with open_log(path, keys=keys):
+        pass
+    (finding, *_) = verify(path, verifier_keys=[old]).findings
+    assert (finding.kind, f"names: {new}. Give that as well" in finding.what) == ("tampered", True)
+    assert verify(path, verifier_keys=[old, new]).verdict == "intact"

@@ -79,6 +79,8 @@ class Heads:
             # No signature so far could be compared with the records that are here, whatever it says of itself.
             self._report.unsigned.append((begins, end))
         first = max(self._signed_at + 1, begins)
+        if self._tree is not None and self._signed_at >= begins:
+            self._report.bare.append(self._signed_at)
         if first > end or self._tree is None:
             return
         self._report.unsigned.append((first, end))
@@ -145,7 +147,10 @@ class Heads:
             self._say_other_keys(line, seq, str(named))
             return None
         if signer is None and (self._given or isinstance(named, str)):
-            report.add("tampered", "its checkpoint is not signed with the verifier key", line, seq)
+            what = "its checkpoint is not signed with the verifier key"
+            if isinstance(named, str) and fits_key(text, named):
+                what += f", but with one that the log names: {named}. Give that as well, if it is yours"
+            report.add("tampered", what, line, seq)
             return None
         if signer is not None and named is not _UNKNOWN and signer != named:
             report.add("tampered", "its checkpoint names another key than it is signed with", line, seq)

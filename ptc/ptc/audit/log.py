@@ -260,6 +260,7 @@ class AuditLog:
         told = None if self._told is None else self._told.take(run.run_id, str(call_id))
         if self._journals is None or type != "program.finished" or not isinstance(bundle, dict):
             return data
+        self._writer.refuse_closed()  # first: else a journal would lie there that no record links to
         bundle = {**bundle, "told": told, "end": dict(data)}
         try:
             data["journal"] = await asyncio.to_thread(self._journals.keep, run.run_id, str(call_id), bundle)

@@ -44,6 +44,9 @@ class Verification:
     unsigned: list[tuple[int, int]] = field(default_factory=list)
     """First and last of records that nobody had signed when the log was opened again: a crash left them so, or
     somebody without the key wrote them. Signatures that came later say only that they have not changed since."""
+    bare: list[int] = field(default_factory=list)
+    """Signed records that the log was opened again behind: they sign everything before them, and of themselves the
+    note alone."""
     indeterminate: list[JsonObject] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -76,11 +79,16 @@ class Verification:
 
     def exception(self) -> str:
         """Which records the signatures of a log do not speak for, though they stand before them; "" for none."""
+        reach = max(self.anchored_to or 0, (self.signed_to or 0) if self.signed_by == "given" else 0)
+        bare, said = [seq for seq in self.bare if seq <= reach], ""
+        if bare:
+            which = f"record {bare[0]}" if len(bare) == 1 else f"{len(bare)} records"
+            said = f"Of {which} that the log was opened again behind, the note alone was signed until then. "
         if not self.unsigned:
-            return ""
+            return said.rstrip()
         spans = ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in self.unsigned)
         return (
-            f"Records {spans} were not signed when the log was opened again: until then only the chain held"
+            f"{said}Records {spans} were not signed when the log was opened again: until then only the chain held"
             " them, which anybody can recompute."
         )
 

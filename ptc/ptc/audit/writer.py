@@ -109,7 +109,7 @@ class Writer:
             return None
         waiter = InlineWaiter()
         with self._writing:
-            self._refuse_closed()  # it may have been closed while this thread waited for its turn
+            self.refuse_closed()  # it may have been closed while this thread waited for its turn
             due = self._commit_group([(record, waiter)])
         if due:
             with self._wake:
@@ -131,9 +131,9 @@ class Writer:
 
     def do_due(self, ask: Callable[[], None]) -> None:
         """Asks the hooks for more, and does now what they want done. Raises AuditUnavailable, AuditClosed."""
-        self._refuse_closed()  # before the lock, which in a forked child nobody may ever give back
+        self.refuse_closed()  # before the lock, which in a forked child nobody may ever give back
         with self._writing:
-            self._refuse_closed()
+            self.refuse_closed()
             ask()
             if self._blocked is None:
                 self._do_due()
@@ -209,7 +209,7 @@ class Writer:
 
     def _enqueue(self, job: Job) -> None:
         with self._lock:
-            self._refuse_closed()
+            self.refuse_closed()
             self._queue.append(job)
             if self._idle:
                 self._wake.notify()
@@ -367,7 +367,7 @@ class Writer:
 
     def _is_refused(self, record: Draft) -> bool:
         """Whether a record that comes now cannot be written; if so, it is counted."""
-        self._refuse_closed()
+        self.refuse_closed()
         with self._counting:
             if self._blocked is None:
                 return False
@@ -376,7 +376,8 @@ class Writer:
             raise unavailable(self._blocked or "EIO")
         return True
 
-    def _refuse_closed(self) -> None:
+    def refuse_closed(self) -> None:
+        """Raises AuditClosed where nothing can be recorded any more."""
         if self._forked:
             raise AuditClosed(
                 "the audit log belongs to the process that opened it: a forked child needs its own"

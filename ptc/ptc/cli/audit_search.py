@@ -100,6 +100,7 @@ def hash_value(
     found = [parse(line) for line in whole if any(n in line.data for n in needles)]
     print_records(found, as_json, most=None if everything else MAX_ROWS)
     if not found:
+        _check_keys(log, keys)
         sys.stderr.write(
             "no digest in the log is of this value. Digests are of whole arguments, results and redacted values;"
             " what the log shows as it is has none of its own\n"
@@ -274,6 +275,22 @@ def _digests(value: str, keys: Path | None) -> list[tuple[str, str]]:
     for value_of in (parsed, _whole(parsed)):
         found[:0] = [("JSON", key.digest(value_of)) for key in ring.of("digest")]
     return list(dict.fromkeys(found))
+
+
+def _check_keys(log: Path, keys: Path | None) -> None:
+    """Raises AuditKeyError where the log has digests by keys that the keyring does not hold."""
+    from ptc.audit.errors import AuditKeyError
+    from ptc.audit.query import Filter, select
+    from ptc.cli.audit_options import keyring
+
+    opened = select(log, Filter(type="audit.opened"))
+    used = {str(record["data"].get("digest_key")) for record in opened}
+    missing = sorted(used - {key.id for key in keyring(keys).of("digest")})
+    if missing:
+        raise AuditKeyError(
+            f"no digest that this keyring can make is in the log, which was written with {', '.join(missing)!s:.200}"
+            " too: the keyring does not have that digest key, so the value may be there all the same"
+        )
 
 
 def _whole(value: JsonValue) -> JsonValue:
