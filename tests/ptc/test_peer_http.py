@@ -91,21 +91,29 @@ def test_a_killed_peer_refuses_connections() -> None:
             sdk.responses.create(model="m", input="hi")
 
 
-def test_the_peer_dies_with_its_parent() -> None:
-    """A parent that is killed cannot clean up, and its peer must not outlive it."""
+def test_the_peer_dies_with_its_parent(tmp_path: Path) -> None:
+    """A parent that is killed cannot clean up; its peer must not outlive it, and takes its directory along."""
     code = (
         "import os, sys\nfrom ptc.testing import Peer\n"
         f"peer = Peer({script('hello')!r}).start()\nprint(peer.pid, flush=True)\nos.kill(os.getpid(), 9)\n"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     pid = int(said.stdout)
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
-        return
-    with open(descriptor):
-        assert select.select([descriptor], [], [], 30)[0]
+        pass
+    else:
+        with open(descriptor):
+            assert select.select([descriptor], [], [], 30)[0]
     assert not alive(pid)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(

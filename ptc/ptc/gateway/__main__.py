@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import json
 import os
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -78,7 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}", file=sys.stderr)
         return 3
     with listener:
-        asyncio.run(_serve(peer, listener, with_parent=options.with_parent))
+        ended_by_parent = asyncio.run(_serve(peer, listener, with_parent=options.with_parent))
+    if options.temporary and ended_by_parent:
+        shutil.rmtree(options.state_dir, ignore_errors=True)
     return 0
 
 
@@ -92,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-programs", action="store_true", help="a deployment without hosted programs")
     parser.add_argument("--no-tool-search", action="store_true", help="a deployment without tool search")
     parser.add_argument("--with-parent", action="store_true", help="end when standard input does")
+    parser.add_argument(
+        "--temporary", action="store_true", help="remove the state directory, too, when standard input ends"
+    )
     return parser
 
 
@@ -107,20 +113,24 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-async def _serve(peer: Peer, listener: socket.socket, *, with_parent: bool) -> None:
+async def _serve(peer: Peer, listener: socket.socket, *, with_parent: bool) -> bool:
+    """Until somebody ends it. Whether that was the end of standard input."""
+    ended_by_parent = False
+
+    def on_stdin() -> None:
+        nonlocal ended_by_parent
+        if not os.read(sys.stdin.fileno(), 4096):
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            ended_by_parent = server.should_exit = True
+
     server = uvicorn.Server(
         uvicorn.Config(create_app(peer), log_level="critical", access_log=False, timeout_graceful_shutdown=2)
     )
     if with_parent:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _on_stdin, server)
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), on_stdin)
     print(json.dumps({"url": f"http://127.0.0.1:{listener.getsockname()[1]}"}), flush=True)
     await server.serve(sockets=[listener])
-
-
-def _on_stdin(server: uvicorn.Server) -> None:
-    if not os.read(sys.stdin.fileno(), 4096):
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        server.should_exit = True
+    return ended_by_parent
 
 
 if __name__ == "__main__":

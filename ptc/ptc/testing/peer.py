@@ -159,6 +159,8 @@ class Peer:
             "--state-dir",
             str(self._state_dir()),
         ]
+        # A host that is killed cannot remove its directory; the peer outlives it by a moment.
+        command += [] if self._given_state_dir is not None else ["--temporary"]
         command += ["--faults", json.dumps([fault.to_json() for fault in self._faults])]
         command += [] if self._hosted_programs else ["--no-programs"]
         return command if self._tool_search else [*command, "--no-tool-search"]
