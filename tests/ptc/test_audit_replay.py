@@ -657,9 +657,20 @@ def test_a_program_that_waited_for_an_approval_is_one_story(tmp_path: Path) -> N
             decisions = {request.call_id: ptc.Approve(by="bob") for request in paused.approvals}
             return (await runner.resume(paused.state, decisions=decisions)).run_id
 
-    (proof,) = asyncio.run(replay(path, asyncio.run(once()), KEYS))
+    run_id = asyncio.run(once())
+    (proof,) = asyncio.run(replay(path, run_id, KEYS))
     assert (proof.verdict, proof.calls) == ("proven", 2), proof
     assert not of_type(read(path), "sandbox.violation"), "waiting is nothing that a wall refused"
+    before = iter([True])
+
+    def change(record: dict[str, Any]) -> None:
+        """Of a call that ended before it waited, a word that no answer depends on."""
+        if record["type"] == "tool.finished" and "start" in record and next(before, False):
+            record["outcome"]["duration_us"] += 1
+
+    rewrite(path, change)
+    (proof,) = asyncio.run(replay(path, run_id, KEYS))
+    assert proof.verdict == "diverged", proof
 
 
 FORGING = """

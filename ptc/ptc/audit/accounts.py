@@ -17,11 +17,15 @@ from ptc_sandbox.journal import CallAnswered, CallMade, Journal
 from ptc_tools.call import JsonObject
 
 
-def compare_records(life: Life, bundle: JsonObject) -> None:
-    """The records since the program began (last) are those that the journal lists, and none is gone."""
+def compare_records(life: Life, end: Record, bundle: JsonObject) -> None:
+    """The records of the time that ended so are those that its journal lists, and none is gone."""
     listed, _ = _told(bundle)
-    begun = life.starts[-1]
-    found = [begun, *(record for record in life.calls if record["seq"] > begun["seq"])]
+    begun = next(start for start in reversed(life.starts) if start["seq"] < end["seq"])
+    until = next((start["seq"] for start in life.starts if start["seq"] > end["seq"]), None)
+    found = [begun]
+    for record in life.calls:
+        if record["seq"] > begun["seq"] and (until is None or record["seq"] < until):
+            found.append(record)
     left = Counter(digest for _, digest, _ in listed)
     for record in found:
         digest = digest_of(canonical({k: v for k, v in record.items() if k not in ("prev", "seq")}).decode())
