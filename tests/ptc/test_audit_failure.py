@@ -448,3 +448,17 @@ def _opened_again(path: Path) -> Verification:
     with open_log(path):
         pass
     return verify(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_log_that_found_the_disk_full_opens_when_there_is_space(tiny_disk: Path, form: str) -> None:
+    """Whoever failed to open it must not go on holding its lock."""
+    path = tiny_disk / f"a.{form}"
+    fill_up(tiny_disk / "ballast")
+    for _ in range(2):
+        with pytest.raises(AuditUnavailable):
+            open_log(path)
+    (tiny_disk / "ballast").unlink()
+    with open_log(path) as log:
+        asyncio.run(record_call(log))
+    assert verify(path).verdict == "intact"

@@ -6,6 +6,7 @@ signs nothing and never changes a record that is in place.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -113,9 +114,10 @@ class WriterLock:
             holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
             raise self._refusal(f"process {holder}")
-        os.ftruncate(fd, 0)
-        os.write(fd, str(os.getpid()).encode())
         self._fd = fd
+        with contextlib.suppress(OSError):  # a courtesy to who finds it locked; a full disk has no room for it
+            os.ftruncate(fd, 0)
+            os.write(fd, str(os.getpid()).encode())
 
     def hold_file(self) -> None:
         """Locks the log's current file, which exists. Raises AuditLocked where another writer has it."""
