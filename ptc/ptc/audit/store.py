@@ -115,7 +115,9 @@ class WriterLock:
             os.close(fd)
             raise self._refusal(f"process {holder}")
         self._fd = fd
-        with contextlib.suppress(OSError):  # a courtesy to who finds it locked; a full disk has no room for it
+        with contextlib.suppress(
+            OSError
+        ):  # a courtesy to who finds it locked; a full disk has no room for it
             os.ftruncate(fd, 0)
             os.write(fd, str(os.getpid()).encode())
 
