@@ -1,6 +1,10 @@
 """Secrets stay out of the log: by schema, by path, by name, by detector; and equal values can be matched."""
 
+import errno
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -405,6 +409,46 @@ def test_old_keys_stay_for_looking_up(tmp_path: Path) -> None:
     again = Keyring.open(tmp_path / "ring.json")
     assert (again.active("digest"), again.get(old.id)) == (new, old)
     assert [key.id for key in again.of("digest")] == [old.id, new.id]
+
+
+def test_no_key_that_somebody_added_is_lost_when_another_is_rotated(tmp_path: Path) -> None:
+    """A log may be signed with it by now, and it cannot be made again."""
+    file = tmp_path / "keys.json"
+    rings = [Keyring.open(file, create=True) for _ in range(2)]
+    added = [rings[0].rotate("signing"), rings[1].rotate("digest"), rings[0].rotate("journal")]
+    saved = Keyring.open(file)
+    assert [saved.get(key.id) for key in added] == added
+    assert rings[0].get(added[1].id) == added[1]
+    code = (
+        "import sys\nfrom ptc.audit import Keyring\nring = Keyring.open(sys.argv[1])\n"
+        "print(*(ring.rotate('digest').id for _ in range(10)))"
+    )
+    at_once = [
+        subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    made = [name for process in at_once for name in process.communicate()[0].split()]
+    assert len(made) == 30
+    assert not set(made) - {key.id for key in Keyring.open(file).of("digest")}
+    assert [path.name for path in tmp_path.iterdir()] == ["keys.json"]
+
+
+def test_a_keyring_that_cannot_be_written_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: said in one line, and no key is in use that is nowhere on the disk."""
+    file = tmp_path / "keys.json"
+    ring = Keyring.open(file, create=True)
+    before, active = file.read_bytes(), ring.active("signing")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(AuditKeyError, match="No space left"):
+        ring.rotate("signing")
+    assert (file.read_bytes(), ring.active("signing")) == (before, active)
+    assert [path.name for path in tmp_path.iterdir()] == ["keys.json"]
 
 
 CANARIES = {

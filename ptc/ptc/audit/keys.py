@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -118,13 +120,14 @@ class Keyring:
         temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_private(temporary, self._to_text())
+            _write_private(temporary, _to_text(self._keys))
             try:
                 os.link(temporary, file)
             except FileExistsError:
                 return type(self).open(file)
             finally:
                 temporary.unlink()
+            _sync_folder(file.parent)
         except OSError as error:
             raise AuditKeyError(
                 f"the audit keys cannot be kept at {file} ({error.strerror}): set PTC_AUDIT_KEYS to a file"
@@ -133,14 +136,27 @@ class Keyring:
         return type(self)(self._keys, file)
 
     def rotate(self, purpose: Purpose) -> Key:
-        """Adds a new key for a purpose and saves. Logs use it when they are opened next; older keys stay."""
+        """Adds a new key for a purpose and saves. Logs use it when they are opened next; older keys stay.
+
+        Also those that others have added meanwhile: a key that is lost cannot be made again. Raises AuditKeyError.
+        """
         if self.path is None:
             raise AuditKeyError("this keyring is in memory only: save it before its keys are rotated")
-        key = _new_key(purpose, self._keys)
-        self._keys = (*self._keys, key)
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        _write_private(temporary, self._to_text())
-        os.replace(temporary, self.path)
+        try:
+            with _held(self.path):
+                saved = _parse(_read_private(self.path), self.path)
+                known = {key.id for key in saved}
+                kept = (*(key for key in self._keys if key.id not in known), *saved)
+                key = _new_key(purpose, kept)
+                temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+                _write_private(temporary, _to_text((*kept, key)))
+                os.replace(temporary, self.path)
+                self._keys = (*kept, key)
+                _sync_folder(self.path.parent)
+        except OSError as error:
+            raise AuditKeyError(
+                f"the keyring {self.path} cannot be written ({error.strerror}): its keys are as they were"
+            ) from error
         return key
 
     def active(self, purpose: Purpose) -> Key:
@@ -154,13 +170,6 @@ class Keyring:
         """Every key of that purpose, oldest first."""
         return (key for key in self._keys if key.purpose == purpose)
 
-    def _to_text(self) -> str:
-        rows = [
-            {"id": key.id, "purpose": key.purpose, "secret": base64.b64encode(key.secret).decode()}
-            for key in self._keys
-        ]
-        return json.dumps({"version": 1, "keys": rows}, indent=1) + "\n"
-
 
 def default_path() -> Path:
     """Where the default keyring lives on this machine."""
@@ -170,6 +179,14 @@ def default_path() -> Path:
     configuration = os.environ.get("XDG_CONFIG_HOME")
     base = Path(configuration) if configuration else Path("~/.config").expanduser()
     return base / "ptc" / "audit-keys.json"
+
+
+def _to_text(keys: tuple[Key, ...]) -> str:
+    rows = [
+        {"id": key.id, "purpose": key.purpose, "secret": base64.b64encode(key.secret).decode()}
+        for key in keys
+    ]
+    return json.dumps({"version": 1, "keys": rows}, indent=1) + "\n"
 
 
 def _new_key(purpose: Purpose, others: tuple[Key, ...]) -> Key:
@@ -189,11 +206,39 @@ def _read_private(file: Path) -> str:
 
 
 def _write_private(file: Path, text: str) -> None:
+    """A new file, on the disk when this returns; none is left where that cannot be done."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
+    try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Else a crash of the machine may bring back the file without a key that a log has used already."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _held(file: Path) -> Iterator[None]:
+    """Nobody else changes the keyring meanwhile. Its file is replaced as a whole: the lock is on the one of now."""
+    while True:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(descriptor), os.stat(file)):
+                yield
+                return
+        finally:
+            os.close(descriptor)
 
 
 def _parse(text: str, file: Path) -> tuple[Key, ...]:
