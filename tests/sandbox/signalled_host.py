@@ -37,3 +37,5 @@ async def main(engine: str, name: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main(sys.argv[1], sys.argv[2]))
+    sys.stdout.flush()
+    os._exit(0)  # pydantic-monty's threads abort some interpreters at their end (docs/engines.md)
