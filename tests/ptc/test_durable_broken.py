@@ -145,8 +145,12 @@ async def test_a_store_that_fails_once_in_whatever_way_ends_the_run(
         raise error("once")
 
     async with Faulty(tmp_path / "runs.db", at, fails) as faulty:
-        with pytest.raises((ptc.StoreUnavailable, Interrupted)):
+        try:
             await runner(faulty).run("go", run_id="r1")
+        except (ptc.StoreUnavailable, Interrupted):
+            pass
+        else:
+            assert at > 6  # there were fewer steps: what lingers for a moment goes with others or by itself
     async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
         assert (await recovered(store)).output_text == "noted"
     assert sorted(RAN) == [0, 1, 2]
@@ -198,13 +202,15 @@ async def test_a_run_that_is_cancelled_while_its_store_writes_goes_on(
 
     async with Faulty(tmp_path / "runs.db", at, waits) as store:
         running = asyncio.create_task(runner(store).run("go", run_id="r1"))
-        await reached.wait()
-        for _ in range(times):
+        waiting = asyncio.create_task(reached.wait())
+        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        for _ in range(times):  # where there were fewer steps, the run has ended
             running.cancel()
             await asyncio.sleep(0)
         go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+        (ended,) = await asyncio.gather(running, return_exceptions=True)
+        assert isinstance(ended, asyncio.CancelledError) is reached.is_set()
         (info,) = await store.runs()
         assert not info.held
         assert (await recovered(store)).output_text == "noted"

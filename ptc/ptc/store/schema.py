@@ -44,14 +44,17 @@ _FROM_1: Final = (
     "UPDATE run_store SET version = 2",
 )
 
-# Where the step before is missing the number is NULL, which no step may have: the whole transaction is refused.
-_BEFORE: Final = "EXISTS (SELECT 1 FROM steps WHERE steps.id = (runs.id << 32 | ({0} - 1)))"
-_FOLLOWS: Final = f"CASE WHEN {{0}} = 1 OR {_BEFORE} THEN {{0}} END"
-ADD: Final = (
-    "INSERT INTO steps SELECT id << 32 | ?2, run, "  # noqa: S608 - made of this module's own words
-    f"{_FOLLOWS.format('?2')}, ?3, ?4, ?5 FROM runs WHERE run = ?1"
+# Parameters have no numbers: Python 3.12 takes those for names. Where the step before is missing the number is NULL,
+# which no step may have: the whole transaction is refused.
+_BEFORE: Final = "EXISTS (SELECT 1 FROM steps WHERE steps.id = (runs.id << 32 | (new.n - 1)))"
+_ADD: Final = (
+    "INSERT INTO steps SELECT runs.id << 32 | new.n, runs.run,"  # noqa: S608 - made of this module's own words
+    f" CASE WHEN NOT new.begins OR new.n = 1 OR {_BEFORE} THEN new.n END,"
+    " new.at, new.kind, new.data FROM runs JOIN "
 )
-READ: Final = "SELECT n, kind, data FROM steps WHERE id >= ?1 << 32 AND id < (?1 + 1) << 32 ORDER BY id"
+_NEW_STEP: Final = "SELECT ? AS n, ? AS at, ? AS kind, ? AS data, 1 AS begins"
+ADD: Final = f"{_ADD}({_NEW_STEP}, ? AS run) AS new USING (run)"
+READ: Final = "SELECT n, kind, data FROM steps WHERE id >= ? AND id < ? ORDER BY id"
 
 
 def add_all(count: int) -> str:
@@ -59,14 +62,13 @@ def add_all(count: int) -> str:
 
     Fails where the run has no step before the first.
     """
-    of_run = "FROM runs WHERE run = ?1 AND epoch = ?2 AND holder = ?3"
-    first = range(4, 4 * count + 4, 4)
-    numbers = (_FOLLOWS.format("?4") if n == 4 else f"?{n}" for n in first)
-    rows = (
-        f"SELECT id << 32 | ?{n}, run, {number}, ?{n + 1}, ?{n + 2}, ?{n + 3}"
-        for n, number in zip(first, numbers, strict=True)
-    )
-    return "INSERT INTO steps " + " UNION ALL ".join(f"{row} {of_run}" for row in rows)
+    new = " UNION ALL ".join((_NEW_STEP, *["SELECT ?, ?, ?, ?, 0"] * (count - 1)))
+    return f"{_ADD}({new}) AS new WHERE run = ? AND epoch = ? AND holder = ?"
+
+
+def steps_of(key: int) -> tuple[int, int]:
+    """What `READ` is given for a run's own id."""
+    return key << 32, (key + 1) << 32
 
 
 def prepare(db: sqlite3.Connection, path: Path, *, own_file: bool) -> None:

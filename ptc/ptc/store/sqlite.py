@@ -36,7 +36,7 @@ from ptc.store.errors import (
 from ptc.store.files import make_file
 from ptc.store.holders import is_dead, new_holder
 from ptc.store.protocol import Lease, RunInfo, Step, StoredRun, StoredStatus
-from ptc.store.schema import ADD, APPLICATION_ID, READ, add_all, prepare
+from ptc.store.schema import ADD, APPLICATION_ID, READ, add_all, prepare, steps_of
 from ptc_tools.call import JsonObject
 
 if TYPE_CHECKING:
@@ -127,7 +127,9 @@ class SQLiteRunStore:
                 "UPDATE runs SET epoch = ?, holder = ?, expires = ?, updated = ?, status = 'running' WHERE run = ?",
                 (lease.epoch, self._holder, now + self._term, now, run_id),
             )
-            read = tuple(Step(n, kind, _json(data, run_id)) for n, kind, data in db.execute(READ, (key,)))
+            read = tuple(
+                Step(n, kind, _json(data, run_id)) for n, kind, data in db.execute(READ, steps_of(key))
+            )
             return StoredRun(run_id, cast("StoredStatus", status), read, lease, created)
 
         stored = await self._commits.do(work)
@@ -295,7 +297,7 @@ def _path_in(log: AuditLog) -> Path:
 def _rows(run_id: str, steps: Sequence[Step]) -> list[tuple[object, ...]]:
     now = _now()
     _check_order(steps)
-    return [(run_id, step.n, now, step.kind, _text(step.data)) for step in steps]
+    return [(step.n, now, step.kind, _text(step.data), run_id) for step in steps]
 
 
 def _check_order(steps: Sequence[Step]) -> None:
@@ -308,9 +310,10 @@ def _appending(lease: Lease, steps: Sequence[Step]) -> Callable[[sqlite3.Connect
     """By one statement, which adds all steps where the lease holds, and none where it does not."""
     now = _now()
     _check_order(steps)
-    values: list[object] = [lease.run_id, lease.epoch, lease.holder]
+    values: list[object] = []
     for step in steps:
         values += (step.n, now, step.kind, _text(step.data))
+    values += (lease.run_id, lease.epoch, lease.holder)
 
     def append(db: sqlite3.Connection) -> None:
         if db.execute(_add_all(len(steps)), values).rowcount != len(steps):
