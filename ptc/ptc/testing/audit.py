@@ -44,7 +44,7 @@ class AuditCapture:
     """A `Recorder` for tests. `records` holds everything, in the order in which it was told."""
 
     records: list[Captured] = field(default_factory=list)
-    _open: dict[object, Call] = field(default_factory=dict, repr=False)
+    _open: dict[object, Call] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def started(self, call: Call, contract: Contract, arguments: JsonValue, run: RunContext) -> _Token:
         self.records.append(Captured("started", call.qualified_name, run.run_id, call, arguments))
