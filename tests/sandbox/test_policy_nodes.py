@@ -101,6 +101,7 @@ HANDLED_BY_METHODS = {
     ("Import", ("names",)),
     ("ImportFrom", ("module", "names", "level")),
     ("Try", ("body", "handlers", "orelse", "finalbody")),
+    ("With", ("items", "body", "type_comment")),
     ("TryStar", ("body", "handlers", "orelse", "finalbody")),
     ("TypeVar", ("name", "bound")),
     ("TypeVar", ("name", "bound", "default_value")),

@@ -59,6 +59,17 @@ async def test_a_missing_package_is_a_module_that_was_not_found(sandbox: Sandbox
     assert (await sandbox.run(program)).value == "pandas"
 
 
+@pytest.mark.parametrize(
+    "suppress", ["suppress(ImportError)", "contextlib.suppress(ModuleNotFoundError, OSError)"]
+)
+async def test_an_import_whose_failure_is_suppressed_fails_quietly(sandbox: Sandbox, suppress: str) -> None:
+    """As without the package; another import of the same program is refused before it runs all the same."""
+    head = "import contextlib\nfrom contextlib import suppress\nfast = False\n"
+    program = f"{head}with {suppress}:\n    import numpy\n    fast = True\n"
+    assert (await sandbox.run(f"{program}fast")).value is False
+    assert (await sandbox.run(f"{program}import numpy")).status == "denied"
+
+
 ENCODINGS = [
     *(
         "utf-8",

@@ -313,6 +313,7 @@ _HANDLERS: Final[dict[type[ast.AST], Callable[[ProgramPolicy, Any], Any]]] = {
     ast.ImportFrom: ProgramPolicy._import_from,
     ast.Try: ProgramPolicy._try,
     ast.TryStar: ProgramPolicy._try,
+    ast.With: ProgramPolicy._with,
     **dict.fromkeys(PATTERN_CHILDREN, ProgramPolicy._pattern),
 }
 for _new in ("TypeVar", "ParamSpec", "TypeVarTuple"):  # Python 3.12

@@ -64,7 +64,6 @@ CHILDREN: Final[dict[type[ast.AST], tuple[str, ...]]] = {
     ast.AsyncFor: ("target", "iter", "body", "orelse"),
     ast.While: ("test", "body", "orelse"),
     ast.If: ("test", "body", "orelse"),
-    ast.With: ("items", "body"),
     ast.AsyncWith: ("items", "body"),
     ast.withitem: ("context_expr", "optional_vars"),
     ast.Match: ("subject", "cases"),
@@ -137,16 +136,26 @@ def insert_entry_check(node: ast.FunctionDef | ast.AsyncFunctionDef, in_plain_cl
     node.body.insert(int(has_docstring), check)
 
 
+_IMPORT_ERRORS: Final = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+
+
 def catches_import_error(handler: ast.ExceptHandler) -> bool:
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(
-        kind is None
-        or (
-            isinstance(kind, ast.Name)
-            and kind.id in ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
-        )
-        for kind in kinds
-    )
+    return any(kind is None or _is_import_error(kind) for kind in kinds)
+
+
+def suppresses_import_error(item: ast.withitem) -> bool:
+    """Whether this is `suppress(ImportError)`, or looks like it: the import is decided when it runs, at any rate."""
+    call = item.context_expr
+    if not isinstance(call, ast.Call):
+        return False
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+    return name == "suppress" and any(map(_is_import_error, call.args))
+
+
+def _is_import_error(kind: ast.expr) -> bool:
+    return isinstance(kind, ast.Name) and kind.id in _IMPORT_ERRORS
 
 
 def bound_by(node: ast.AST) -> tuple[str, ...]:

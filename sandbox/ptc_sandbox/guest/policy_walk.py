@@ -14,7 +14,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 from ptc_sandbox.guest import policy_names as names
 from ptc_sandbox.guest.facades import table
 from ptc_sandbox.guest.policy_errors import PolicyViolation
-from ptc_sandbox.guest.policy_tree import CHILDREN, catches_import_error
+from ptc_sandbox.guest.policy_tree import CHILDREN, catches_import_error, suppresses_import_error
 
 
 class Walk(RestrictingNodeTransformer):
@@ -125,4 +125,13 @@ class ImportRules(Walk):
             self._statements(handler.body)
         self._statements(node.orelse)
         self._statements(node.finalbody)
+        return node
+
+    def _with(self, node: ast.With) -> ast.AST:
+        """The same for `with suppress(ImportError): import numpy`."""
+        may_fail = any(map(suppresses_import_error, node.items))
+        self._statements(node.items)
+        self._imports_may_fail += may_fail
+        self._statements(node.body)
+        self._imports_may_fail -= may_fail
         return node
