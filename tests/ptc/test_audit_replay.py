@@ -634,30 +634,31 @@ async def order(sku: str) -> str:
     return f"ordered {sku}"
 
 
+async def pause_and_resume(path: Path, times: int = 1) -> str:
+    """A run with a program that waits for an approval, which is gone on with; its id."""
+    code = "a = await get_inventory(sku='a')\nb = await order(sku='a')\n[a, b]"
+    model = ScriptedModel(run_code(code), say("."))
+    async with open_log(path, levels="full") as log, in_process(model) as client:
+        runner = ptc.Runner(
+            client=client,
+            model="m",
+            tools=[get_inventory, order],
+            programs="local",
+            audit=log,
+            approver=ptc.PauseForApproval(),
+        )
+        paused = await runner.run("Order it.")
+        assert isinstance(paused.state, ptc.RunState)
+        decisions = {request.call_id: ptc.Approve(by="bob") for request in paused.approvals}
+        for _ in range(times):
+            assert (await runner.resume(paused.state, decisions=decisions)).status == "completed"
+        return paused.run_id
+
+
 def test_a_program_that_waited_for_an_approval_is_one_story(tmp_path: Path) -> None:
     """It is suspended, and goes on from its journal when somebody has decided: what it was told before counts."""
     path = tmp_path / "a.db"
-    code = "a = await get_inventory(sku='a')\nb = await order(sku='a')\n[a, b]"
-
-    async def once() -> str:
-        async with (
-            open_log(path, levels="full") as log,
-            in_process(ScriptedModel(run_code(code), say("."))) as client,
-        ):
-            runner = ptc.Runner(
-                client=client,
-                model="m",
-                tools=[get_inventory, order],
-                programs="local",
-                audit=log,
-                approver=ptc.PauseForApproval(),
-            )
-            paused = await runner.run("Order it.")
-            assert isinstance(paused.state, ptc.RunState)
-            decisions = {request.call_id: ptc.Approve(by="bob") for request in paused.approvals}
-            return (await runner.resume(paused.state, decisions=decisions)).run_id
-
-    run_id = asyncio.run(once())
+    run_id = asyncio.run(pause_and_resume(path))
     (proof,) = asyncio.run(replay(path, run_id, KEYS))
     assert (proof.verdict, proof.calls) == ("proven", 2), proof
     assert not of_type(read(path), "sandbox.violation"), "waiting is nothing that a wall refused"
@@ -704,3 +705,11 @@ def test_a_program_that_forged_a_call_is_proven_to_have_been_refused(tmp_path: P
 
     (proof,) = asyncio.run(once())
     assert proof.verdict == ("diverged" if invented else "proven"), proof
+
+
+def test_a_paused_run_that_was_resumed_twice_is_no_forgery(tmp_path: Path) -> None:
+    """The second time went on from what the log tells of the first: that cannot be proven, and is no lie."""
+    path = tmp_path / "a.db"
+    first, second = asyncio.run(replay(path, asyncio.run(pause_and_resume(path, 2)), KEYS))
+    assert (first.verdict, second.verdict) == ("proven", "not provable"), second
+    assert "resumed twice" in second.why

@@ -48,6 +48,8 @@ class Life:
     starts: list[Record] = field(default_factory=list)
     calls: list[Record] = field(default_factory=list)
     ends: list[Record] = field(default_factory=list)
+    again: bool = False
+    """Whether the log tells of a program by this id before, which ended."""
     settled: set[str] = field(default_factory=set)
     """Calls whose outcome a recovered run found out without running them: no record holds it."""
 
@@ -73,7 +75,7 @@ def lives(found: Iterable[Record]) -> list[Life]:
         life = current.get(program)
         again = type == "program.started" and life is not None and life.starts and life.ends
         if life is None or (again and program not in resumed and not _waits(life)):
-            life = current[program] = Life(program, settled=settled)
+            life = current[program] = Life(program, again=life is not None, settled=settled)
             told.append(life)
         if type == "program.started":
             resumed.discard(program)
@@ -114,6 +116,14 @@ def the_ends(life: Life) -> list[Record]:
         if time == before:
             raise Parted("the log says twice how the program ended", end)
     return life.ends
+
+
+def check_begun_here(life: Life, bundle: JsonObject) -> None:
+    """Raises Unprovable where it went on from a time that the log tells as another's."""
+    if life.again and len(life.starts) == 1 and bundle.get("resumed") is True:
+        raise Unprovable(
+            "it went on from a time from which it had gone on to an end before: the paused run was resumed twice"
+        )
 
 
 def compare_before(life: Life, bundle: JsonObject) -> None:

@@ -19,6 +19,7 @@ from ptc.audit.explain import (
     Life,
     Parted,
     Unprovable,
+    check_begun_here,
     compare_before,
     compare_calls,
     compare_end,
@@ -95,6 +96,7 @@ async def _prove(path: Path, life: Life, keys: Keyring, sandbox: Sandbox | None)
         calls = sum(isinstance(entry, CallMade) for entry in journal.entries)
         compare_start(life, bundle, journal, keys)
         compare_once(life)
+        check_begun_here(life, bundle)
         _compare_calls(life, list(zip(ends, bundles, strict=True)), journal, keys)
         result = await _again(life.starts[-1], bundle, journal, sandbox)
         for end, told in zip(ends, bundles, strict=True):
