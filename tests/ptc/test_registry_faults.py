@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -252,3 +253,20 @@ async def test_an_answer_that_is_no_json_is_told_as_such() -> None:
     page = httpx2.MockTransport(lambda _: httpx2.Response(200, html="<html>Welcome</html>"))
     with pytest.raises(RegistryError, match="no JSON of a registry"):
         await client(page).list_toolsets()
+
+
+async def test_registries_may_start_at_once_on_a_new_file(tmp_path: Path) -> None:
+    """Whoever comes first makes it, and the others find it made."""
+    barrier = threading.Barrier(6)
+
+    def start() -> RegistryStore:
+        barrier.wait()
+        return RegistryStore(tmp_path / "registry.db")
+
+    stores = await asyncio.gather(*(asyncio.to_thread(start) for _ in range(6)))
+    declarations = [dict(one) for one in EXPORT.declarations]
+    token = await stores[0].publish("records", "1", None, declarations, owner="team")
+    seen = [await store.toolsets() for store in stores]
+    for store in stores:
+        await store.aclose()
+    assert [info.token for listed in seen for info in listed] == [token] * 6
