@@ -48,10 +48,10 @@ class ThreadPool:
 _POOL = ThreadPool()
 
 
-async def run_in_thread(function: Callable[[], T], pool: ThreadPool = _POOL) -> T:
+async def run_in_thread(function: Callable[[], T], pool: ThreadPool | None = None) -> T:
     """Run `function` in a pool thread, with the caller's context variables. Cancelling leaves it running.
 
-    `pool`: the tools' own; what may wait for long, as many at once as there are runs, has another.
+    `pool`: the tools' own if None; what may wait for long, as many at once as there are runs, has another.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -83,5 +83,5 @@ async def run_in_thread(function: Callable[[], T], pool: ThreadPool = _POOL) -> 
             except RuntimeError:
                 return  # the loop was closed meanwhile; nobody waits any more
 
-    pool.submit(job)
+    (pool or _POOL).submit(job)
     return await future
