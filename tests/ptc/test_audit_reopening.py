@@ -436,3 +436,18 @@ def test_a_key_that_was_rotated_and_not_given_is_named(tmp_path: Path, form: str
     (finding, *_) = verify(path, verifier_keys=[old]).findings
     assert (finding.kind, f"names: {new}. Give that as well" in finding.what) == ("tampered", True)
     assert verify(path, verifier_keys=[old, new]).verdict == "intact"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "name", ["digest_key", "signing_key", "journal_key", "reason", "frontier", "anchor_failures"]
+)
+def test_a_last_checkpoint_that_lacks_a_word_is_tampered(tmp_path: Path, form: str, name: str) -> None:
+    """Nothing signs it yet, and a log that cannot be continued must not be called intact."""
+    path = tmp_path / f"a.{form}"
+    asyncio.run(fill(path))
+    lines = raw_lines(path)
+    last = json.loads(lines[-1])
+    del last["data"][name]
+    rewrite(path, rechain([*lines[:-1], json.dumps(last).encode()]))
+    assert check(path).verdict == "tampered"

@@ -17,6 +17,8 @@ from ptc.audit.verification import Verification
 
 _UNKNOWN: Final = object()
 """The key that the log names, where the record that names it is not here."""
+_SAID: Final = ("anchor_failures", "digest_key", "frontier", "journal_key", "reason", "signing_key")
+"""Of a checkpoint, besides its note: a log is continued by them."""
 _REWRITTEN: Final = "an anchor saw other records up to here: the log was rewritten"
 _OTHER_ROOT: Final = "the records before it do not have the root that was signed"
 
@@ -116,6 +118,8 @@ class Heads:
         data = data if isinstance(data, dict) else {}
         named, frontier = data.get("signing_key"), data.get("frontier")
         self._named = named
+        if lacking := [name for name in _SAID if name not in data]:
+            self._report.add("tampered", f"its checkpoint does not say its {lacking[0]}", line, seq)
         found = self._head(line, seq, str(data.get("note", "")), named)
         if found is None:
             return
