@@ -33,6 +33,7 @@ class Link:
         self._on_backlog = on_backlog
         self._loop = asyncio.get_running_loop()
         self._unsent = bytearray()
+        self._closed = False
 
     def open(self) -> None:
         """Begin to read; what is there already is read at once."""
@@ -57,7 +58,10 @@ class Link:
             self._loop.add_writer(self._channel, self._on_writable)
 
     def close(self) -> None:
-        """Neither read nor write any more. Call before the socket is closed."""
+        """Neither read nor write any more. Call before the socket is closed; again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         self._loop.remove_reader(self._channel)
         if self._unsent:
             self._loop.remove_writer(self._channel)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ptc_sandbox import Limits, ProgramResult, Sandbox, SandboxClosed
+from ptc_sandbox import Limits, ProgramResult, Sandbox, SandboxBroken, SandboxClosed
 from ptc_sandbox.events import Ended
 from ptc_sandbox.forkserver import Child
 from ptc_sandbox.pool import Pool
@@ -511,6 +513,54 @@ async def test_a_program_whose_child_is_killed_before_it_did_anything_gets_anoth
         result = await how(box, "sum(range(10))")
         assert (result.status, len(given)) == (status, 2)
         assert (await box.run("1")).value == 1
+
+
+@pytest.mark.parametrize("how", [Sandbox.run, run_to_end], ids=["run", "start"])
+async def test_where_no_other_child_can_be_had_the_host_is_told(
+    monkeypatch: pytest.MonkeyPatch, how: Any
+) -> None:
+    """The fork server that killed the first may be gone for good: an error, and nobody waits."""
+    given = await killed_first(monkeypatch, lambda: SandboxBroken("there is none"))
+    async with Sandbox(ahead=1, limits=QUICK) as box:
+        with pytest.raises(SandboxBroken, match="there is none"):
+            await asyncio.wait_for(how(box, "1"), 20)
+        assert len(given) == 1
+
+
+async def test_a_sandbox_may_be_closed_while_a_program_waits_for_another_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends as cancelled, like any other that runs."""
+    waits = asyncio.Event()
+
+    async def nothing_comes() -> BaseException:
+        waits.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    await killed_first(monkeypatch, nothing_comes)
+    box = Sandbox(ahead=1, limits=QUICK)
+    running = asyncio.create_task(box.run("1"))
+    await asyncio.wait_for(waits.wait(), 20)
+    await asyncio.wait_for(box.aclose(), 20)
+    assert (await asyncio.wait_for(running, 20)).status == "cancelled"
+
+
+async def killed_first(monkeypatch: pytest.MonkeyPatch, then: Callable[[], Any]) -> list[Child]:
+    """Let the first child that is given out be killed; whoever asks again gets the error of `then`."""
+    given: list[Child] = []
+    acquire = Pool.acquire
+
+    async def acquire_once(pool: Pool) -> Child:
+        if given:
+            error = then()
+            raise await error if inspect.isawaitable(error) else error
+        given.append(await acquire(pool))
+        given[0].kill()
+        return given[0]
+
+    monkeypatch.setattr(Pool, "acquire", acquire_once)
+    return given
 
 
 async def test_a_program_that_did_something_is_never_begun_again() -> None:
