@@ -18,5 +18,5 @@ class Budget:
     async def __call__(self, invocation: Invocation, next: Next, /) -> Outcome:
         caller = invocation.caller
         program = caller.caller_id if isinstance(caller, Program) else None
-        refusal = self._spent.call_refusal(self._limits, program)
+        refusal = self._spent.call_refusal(self._limits, invocation.call.call_id, program)
         return await next(invocation) if refusal is None else Denied("limit_exceeded", refusal)

@@ -58,9 +58,15 @@ class Spent:
     calls_of_program: dict[str, int] = field(default_factory=dict)
     refused: bool = False
     """Whether a call was denied by `max_calls`."""
+    let_in: set[tuple[str, str | None]] = field(default_factory=set)
+    """Calls that were let in before their process ended, each with its program: limits do not deny them now."""
 
-    def call_refusal(self, limits: Limits, program: str | None) -> str | None:
+    def call_refusal(self, limits: Limits, call_id: str, program: str | None) -> str | None:
         """Counts a call, or says which limit forbids it."""
+        if (call_id, program) in self.let_in:
+            self.let_in.discard((call_id, program))
+            self.count_call(program)
+            return None
         if limits.max_calls is not None and self.calls >= limits.max_calls:
             self.refused = True
             return f"this run may make {limits.max_calls} calls, and has; answer with what there is"

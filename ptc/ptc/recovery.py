@@ -65,6 +65,11 @@ class Recovery:
         except InvalidJson:
             return None  # it cannot have been admitted
 
+    def let_in(self, call: Call) -> None:
+        """A call that was cut off runs again: it may have had its effect, so no limit says that it was denied."""
+        caller = call.caller
+        self._spent.let_in.add((call.call_id, caller.caller_id if isinstance(caller, Program) else None))
+
     def check_contract(self, call: Call, invoker: Invoker) -> None:
         """A call that waited for a decision runs as it was asked about, or it was denied. Raises ContractChanged."""
         past = self.durable.past
@@ -296,6 +301,7 @@ class RecoveringInvoker(Invoker):
             outcome = await recovery.resolve(self, past, run)
             if outcome is not None:
                 return outcome
+            recovery.let_in(call)
         elif recovery is not None:
             recovery.check_contract(call, self)
         return await super().invoke(call, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +124,34 @@ async def test_a_limit_that_a_program_met_holds_after_it(tmp_path: Path) -> None
         assert (done.output_text, RAN) == ("done", [0, 1])
         (output,) = [item for item in endpoint.inputs[0] if item["type"] == "function_call_output"]
         assert json.loads(output["output"])["value"] == [0, 1, "no", "no"]
+
+
+async def test_a_call_that_was_let_in_is_not_denied_by_a_limit_of_later(tmp_path: Path) -> None:
+    """It was cut off, and may have had its effect: the model would be told that it had none."""
+    begun = asyncio.Event()
+
+    @ptc.tool(effects="write", idempotency=ptc.Idempotency("protocol"), name="note")
+    async def put(x: int, context: ptc.ToolContext) -> int:
+        """An idempotent mutation."""
+        RAN.append(x)
+        if x == 1 and not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        return x
+
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
+        able = ptc.Runner(client=service(), model="m", tools=[put], store=store)
+        running = asyncio.create_task(able.run("go", run_id="r1"))
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        endpoint: Any = service()
+        narrow = ptc.Runner(
+            client=endpoint, model="m", tools=[put], store=store, limits=ptc.Limits(max_calls=1)
+        )
+        with pytest.raises(ptc.LimitExceeded):  # the third call is denied, and ends the run
+            await narrow.recover("r1")
+        assert RAN == [0, 1, 1]
+        outputs = [item["output"] for item in endpoint.inputs[0] if item["type"] == "function_call_output"]
+        assert outputs == ["0", "1"]
