@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ptc_sandbox.forkserver import Exit
 from ptc_sandbox.journal import Journal, JournalHeader
@@ -12,6 +13,19 @@ from ptc_sandbox.limits import Limits
 from ptc_sandbox.result import ProgramError, ProgramResult, Status
 from ptc_sandbox.wire import EndFrame
 from ptc_tools.call import JsonObject
+
+BY_HOST: Final[Mapping[str, str]] = {
+    "killed:time": "the host's clock",
+    "killed:output": "the host's counter of what was printed",
+    "killed:calls": "the host's counter of calls and timers",
+    "killed:protocol": "the host's table of frames",
+}
+"""What the host knows it by, where it ended a program itself; of any other end it knows because it was asked to."""
+
+
+def by_host(status: Status) -> str:
+    """The evidence for an end that the host made."""
+    return BY_HOST.get(status, "the host")
 
 
 def of_source(code: str, header: JournalHeader, limits: Limits) -> ProgramResult | None:

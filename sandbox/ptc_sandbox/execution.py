@@ -147,7 +147,7 @@ class Execution:
 
     def kill(self, status: Status, message: str) -> None:
         """End the program from outside, at once. `status` says how it is to be told."""
-        self._stop(status, ProgramError("Killed", message, wall="host"), "killed by the host")
+        self._stop(status, ProgramError("Killed", message, wall="host"), ending.by_host(status))
 
     def fail(self, error: BaseException) -> None:
         """End it because it cannot be run as asked: `error` is raised to whoever waits."""

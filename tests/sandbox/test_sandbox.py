@@ -209,6 +209,15 @@ async def test_a_forgotten_await_is_reported_before_the_run(sandbox: Sandbox) ->
     assert (result.error.type, result.error.line, result.output) == ("ForgottenAwait", 2, "")
 
 
+EVIDENCE = {
+    "killed:time": "the host's clock",
+    "killed:cpu": "RLIMIT_CPU",
+    "killed:memory": "MemoryError",
+    "killed:output": "the host's counter",
+    "killed:calls": "the host's counter",
+}
+
+
 @pytest.mark.parametrize(
     ("limits", "code", "status"),
     [
@@ -235,7 +244,7 @@ async def test_a_limit_ends_the_program(limits: Limits, code: str, status: str) 
         result = await box.run(code, tools=[programmatic("get", {"i": INTEGER}, get, INTEGER, "read")])
     assert result.status == status
     assert result.error is not None
-    assert result.evidence
+    assert EVIDENCE[status] in result.evidence
 
 
 async def test_the_time_limit_says_what_the_program_waited_for() -> None:

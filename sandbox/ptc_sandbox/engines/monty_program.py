@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import pydantic_monty as monty
 
+from ptc_sandbox import ending
 from ptc_sandbox.engines.monty_worker import Worker
 from ptc_sandbox.events import Blocked, CallRequested, ChangeRefused, ProgramEvent
 from ptc_sandbox.journal import Answer, CallAnswered, CallMade, Entry, Journal, JournalHeader
@@ -108,7 +109,7 @@ class MontyProgram:
 
     def kill(self, status: Status, message: str) -> None:
         """End the program from outside, at once."""
-        self._stop(status, ProgramError("Killed", message, wall="host"), "killed by the host")
+        self._stop(status, ProgramError("Killed", message, wall="host"), ending.by_host(status))
 
     async def aclose(self) -> None:
         """End it if it still runs, and wait until its process is gone."""
