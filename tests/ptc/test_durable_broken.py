@@ -84,7 +84,6 @@ class SmallDisk(ptc.SQLiteRunStore):
     def __init__(self, where: Any, pages: int) -> None:
         self._pages = pages
         super().__init__(where)
-        self._commits._distrust_until = float("inf")  # as on a slow disk: many steps are on their way at once
 
     def _open(self) -> sqlite3.Connection:
         db = super()._open()
@@ -105,6 +104,7 @@ async def test_nothing_runs_after_a_step_that_the_disk_did_not_take(tmp_path: Pa
     """Also what went to the disk with it and would have had room: the run goes on later from where it stood."""
     async with SmallDisk(tmp_path / "runs.db", pages) as store:
         try:
+            await store.create("another", [], {})  # a run is not alone: many steps are on their way at once
             await runner(store, says_many).run("go", run_id="r1")
         except ptc.StoreUnavailable:
             assert pages < 1000
@@ -112,6 +112,36 @@ async def test_nothing_runs_after_a_step_that_the_disk_did_not_take(tmp_path: Pa
         if not any(info.run_id == "r1" for info in await store.runs()):
             assert RAN == []
             return
+        assert (await recovered(store, says_many)).output_text == "noted"
+    assert sorted(RAN) == [0, 1, 2, 3, 4, 5]
+
+
+class Overtaken(ptc.SQLiteRunStore):
+    """Refuses a big step when others are on their way already, and lets those through."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._others, self._refused = asyncio.Event(), asyncio.Event()
+
+    async def append(self, lease: Any, steps: Sequence[Step], **options: Any) -> None:
+        admits = [step for step in steps if step.kind == "admitted"]
+        if any(len(str(step.data)) > 30_000 for step in admits):
+            await self._others.wait()
+            self._refused.set()
+            raise ptc.StoreUnavailable("the disk is full")
+        if admits:
+            self._others.set()
+            await self._refused.wait()
+        await super().append(lease, steps, **options)
+
+
+async def test_a_step_that_was_on_its_way_when_one_before_it_was_refused_is_none(tmp_path: Path) -> None:
+    """Nothing runs for it, and the run can be recovered."""
+    async with Overtaken(tmp_path / "runs.db") as overtaken:
+        with pytest.raises(ptc.StoreUnavailable, match="full"):
+            await runner(overtaken, says_many).run("go", run_id="r1")
+        assert RAN == []
+    async with ptc.SQLiteRunStore(tmp_path / "runs.db") as store:
         assert (await recovered(store, says_many)).output_text == "noted"
     assert sorted(RAN) == [0, 1, 2, 3, 4, 5]
 
