@@ -13,6 +13,7 @@ from ptc_tools import (
     Reconciliation,
     Sensitive,
     Uncertain,
+    define_tool,
     tool,
 )
 from tests.tools.tool_support import MemoryRecorder, invoke
@@ -149,3 +150,30 @@ async def test_a_misspelt_sensitive_argument_is_not_recorded_either(arguments: A
     assert isinstance(outcome, Denied)
     assert recorder.kinds == ["denied"]
     assert "canary" not in repr(recorder.calls)
+
+
+PIN: dict[str, Any] = {"type": "object", "properties": {"pin": {"type": "string", "x-sensitive": True}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"not": {**PIN, "required": ["nosuch"]}},
+        {"dependentSchemas": {"pin": PIN}},
+        {"unevaluatedProperties": {"type": "string", "x-sensitive": True}},
+        {"propertyNames": {"type": "string", "x-sensitive": True}},
+        {"properties": {"pin": {"$dynamicRef": "#/$defs/Pin"}}, "$defs": {"Pin": {"x-sensitive": True}}},
+        {"properties": {"pin": {"contentMediaType": "text/plain", "contentSchema": {"x-sensitive": True}}}},
+        {"x-forms": [PIN]},
+    ],
+    ids=lambda schema: next(iter(schema)),
+)
+async def test_a_mark_hides_what_it_may_mean_wherever_a_schema_has_it(schema: dict[str, Any]) -> None:
+    """Where nobody can tell which value a mark means, all that it may mean are hidden."""
+    definition = {"name": "raw", "parameters": {"type": "object", **schema}, "strict": False}
+    raw = define_tool(definition, lambda **given: "done")
+    recorder = MemoryRecorder()
+    outcome = await invoke(raw, {"pin": "pin-canary"}, recorder=recorder, redacting=True)
+    assert outcome.status == "success"
+    assert recorder.kinds == ["started", "finished"]
+    assert "canary" not in repr((recorder.arguments, recorder.calls))

@@ -20,6 +20,33 @@ if TYPE_CHECKING:
 SENSITIVE_KEYWORD = "x-sensitive"
 REDACTED = "[redacted]"
 ANY_DEPTH = "**"
+_HERE = ("if", "then", "else", "not")
+_LISTED = ("anyOf", "oneOf", "allOf")
+_NAMED = ("dependentSchemas", "dependencies")
+_BELOW = (
+    "items",
+    "additionalProperties",
+    "contains",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "additionalItems",
+)
+_BY_REFERENCE = ("$defs", "definitions")
+_VALUES = ("const", "default", "enum", "examples")
+"""Words before values: what is called like a mark in them is none."""
+_FOLLOWED = frozenset(
+    {
+        *_HERE,
+        *_LISTED,
+        *_NAMED,
+        *_BELOW,
+        *_BY_REFERENCE,
+        *_VALUES,
+        "properties",
+        "patternProperties",
+        "prefixItems",
+    }
+)
 
 
 class DesignerMark:
@@ -99,23 +126,51 @@ def _marked(
             # It holds itself, to any depth: whatever ends like a marked place below here is one.
             for suffix in _marked(target, root, "", above, again=False):
                 yield f"{path}/{ANY_DEPTH}{suffix}"
-    for keyword in ("anyOf", "oneOf", "allOf"):
+    if _is_beyond_us(schema, root):
+        yield path
+    for keyword in _LISTED:
         members = schema.get(keyword)
         for member in members if isinstance(members, list) else ():
             yield from _marked(member, root, path, above, again=again)
-    for keyword in ("if", "then", "else"):
+    for keyword in _HERE:
         yield from _marked(schema.get(keyword), root, path, above, again=again)
+    for keyword in _NAMED:
+        named = schema.get(keyword)
+        for member in named.values() if isinstance(named, dict) else ():
+            yield from _marked(member, root, path, above, again=again)
     patterns = schema.get("patternProperties")
     for member in patterns.values() if isinstance(patterns, dict) else ():
         yield from _marked(member, root, f"{path}/*", above, again=again)
     properties = schema.get("properties")
     for name, member in properties.items() if isinstance(properties, dict) else ():
         yield from _marked(member, root, f"{path}/{escape(name)}", above, again=again)
-    for keyword in ("items", "additionalProperties", "contains"):
-        yield from _marked(schema.get(keyword), root, f"{path}/*", above, again=again)
+    for keyword in _BELOW:
+        below = schema.get(keyword)
+        for member in below if isinstance(below, list) else (below,):
+            yield from _marked(member, root, f"{path}/*", above, again=again)
     prefix = schema.get("prefixItems")
     for index, member in enumerate(prefix if isinstance(prefix, list) else ()):
         yield from _marked(member, root, f"{path}/{index}", above, again=again)
+
+
+def _is_beyond_us(schema: JsonObject, root: JsonObject) -> bool:
+    """Whether a mark stands where this cannot tell which values it means: then all of them here count as marked."""
+    if "$dynamicRef" in schema or "$recursiveRef" in schema:
+        return _mentions(root)
+    return any(_mentions(value) for keyword, value in schema.items() if keyword not in _FOLLOWED)
+
+
+def _mentions(value: JsonValue) -> bool:
+    stack = [value]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, dict):
+            if here.get(SENSITIVE_KEYWORD):
+                return True
+            stack.extend(here.values())
+        elif isinstance(here, list):
+            stack.extend(here)
+    return False
 
 
 def with_marks(schema: JsonObject | None, paths: tuple[str, ...]) -> JsonObject | None:
