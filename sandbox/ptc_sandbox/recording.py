@@ -124,6 +124,7 @@ class Recording:
 
         For programs outside a run with a model, whose own record does that at its end.
         """
+        self.code, self.stubs = "", ()  # what follows is small, and is kept as long as the run's context is
         if self.recorder is None or self.run.exposure is not None:
             return
         loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
