@@ -17,6 +17,7 @@ from ptc_tools.call import Caller, JsonObject
 from ptc_tools.contract import Contract
 from ptc_tools.outcome import Denied
 from ptc_tools.policy import GRANT_REGISTERED, Policy
+from ptc_tools.search.errors import SearchError
 from ptc_tools.tool import AnyTool
 
 Searcher: TypeAlias = Literal["client", "server", "pair"]
@@ -62,15 +63,27 @@ class Deferral:
         return [key for key in self.waiting if key in self.loaded]
 
     def find(self, query: str) -> list[AnyTool]:
-        """The tools of this step that a question finds, the best first. Looks at all that wait, loaded or not."""
+        """The tools of this step that a question finds, the best first. Looks at all that wait, loaded or not.
+
+        An index may be another's code: what it gives twice is given once, and no more than the limit. Raises
+        SearchError for a tool that was not to be searched.
+        """
         if self.finder is None or not self.waiting:
             return []
         if self._view is None:
             waiting = {_name(key): tool for key, tool in self.waiting.items()}
             self._view = self.finder.view(waiting, self.definitions.namespaces)
-        found = [hit.key.rpartition(".") for hit in self._view.search(query, self.limit)]
-        keys: list[Key] = [(namespace or None, name) for namespace, _, name in found]
-        return [self.waiting[key] for key in keys]
+        names = dict.fromkeys(hit.key for hit in self._view.search(query, self.limit))
+        found: list[AnyTool] = []
+        for name in names:
+            namespace, _, local = name.rpartition(".")
+            tool = self.waiting.get((namespace or None, local))
+            if tool is None:
+                raise SearchError(
+                    f"the index found {name!r}, which is none of the tools that it was to search"
+                )
+            found.append(tool)
+        return found[: self.limit]
 
     def policy(self, policy: Policy) -> Policy:
         """The application's policy, which is asked about its own tools alone: a search gives nothing it hides."""

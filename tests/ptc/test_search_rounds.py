@@ -11,6 +11,7 @@ import pytest
 
 import ptc
 from ptc.testing import Peer, call, capture_audit, commentary, program, reason, say, search
+from ptc_tools.search import Hit
 from tests.ptc.loop_fakes import AT_ONCE, FakeEndpoint, answer, function_call
 from tests.ptc.search_support import (
     RAN,
@@ -597,6 +598,39 @@ async def test_an_index_that_cannot_search_fails_the_run() -> None:
     async with peer_of(FIND_CUSTOMER, say("done")) as peer:
         with pytest.raises(ptc.RunTerminated, match="search for tools failed: OSError: the encoder is gone"):
             await peer.runner(search=Broken()).run("go")
+
+
+class Fixed:
+    """An index of somebody's own that always gives the same."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def with_changes(self, add: Any = (), remove: Any = ()) -> Fixed:
+        return self
+
+    def view(self, keys: Any = None) -> Fixed:
+        return self
+
+    def search(self, query: str, limit: int = 5) -> list[Hit]:
+        return [Hit(name, 1.0) for name in self.names]
+
+
+async def test_what_an_index_gives_twice_or_beyond_the_limit_is_left_out() -> None:
+    """A definition twice would be refused, and the model would take it for nothing found."""
+    index = Fixed("records.lookup", "records.lookup", "records.orders", "records.purge")
+    async with peer_of(FIND_CUSTOMER, say("done")) as peer:
+        await peer.runner(search=index, search_limit=2).run("go")
+        (output,) = of_type(peer.bodies[1], "tool_search_output")
+    assert found_in(output) == ["records.lookup", "records.orders"]
+
+
+@pytest.mark.parametrize("name", ["records.nothing", "weather", "lookup"])
+async def test_an_index_that_finds_what_it_was_not_given_fails_the_run(name: str) -> None:
+    """It is another's code: what a step does not defer, or its policy hides, comes in by no index."""
+    async with peer_of(FIND_CUSTOMER, say("done")) as peer:
+        with pytest.raises(ptc.RunTerminated, match=f"the index found '{name}'"):
+            await peer.runner(search=Fixed(name)).run("go")
 
 
 async def test_a_hybrid_index_searches_by_meaning_in_the_loop() -> None:
