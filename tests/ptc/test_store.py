@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import ptc
-from ptc.store import Lease, RunLeased, RunStore, Step, StoreUnreadable, conformance
+from ptc.store import Lease, RunLeased, RunStore, Step, StoreError, StoreUnreadable, conformance
 from ptc.store.conformance import Nonconforming, check
 
 
@@ -228,3 +228,30 @@ async def test_steps_of_many_runs_and_a_lone_one_keep_their_order(tmp_path: Path
         for index in range(4):
             steps = (await store.acquire(f"r{index}")).steps
             assert [step.n for step in steps] == list(range(1, 20 * (index + 1) + 1))
+
+
+async def test_a_lone_run_that_adds_step_after_step_leaves_no_gap_and_loses_no_lease(tmp_path: Path) -> None:
+    """What a store remembers of its last step spares it a look at the file, not the refusal."""
+    path = tmp_path / "runs.db"
+    async with ptc.SQLiteRunStore(path) as store:
+        lease = await store.create("r1", [Step(1, "start", {})], {})
+        for number in (2, 3, 4):
+            await store.append(lease, [Step(number, "noted", {})])
+        for odd in (6, 4, 1):
+            with pytest.raises(StoreError):
+                await store.append(lease, [Step(odd, "noted", {})])
+        await store.append(lease, [Step(5, "noted", {}), Step(6, "noted", {})])
+        with pytest.raises(StoreError):
+            await store.append(lease, [Step(7, "noted", {}), Step(9, "noted", {})])
+        db = sqlite3.connect(path)
+        with db:
+            db.execute("UPDATE runs SET epoch = epoch + 1, holder = 'another'")
+        db.close()
+        with pytest.raises(ptc.LeaseLost):
+            await store.append(lease, [Step(7, "noted", {})])
+    async with ptc.SQLiteRunStore(path, lease=0.001) as store:
+        db = sqlite3.connect(path)
+        with db:
+            db.execute("UPDATE runs SET holder = NULL")
+        db.close()
+        assert [step.n for step in (await store.acquire("r1")).steps] == [1, 2, 3, 4, 5, 6]

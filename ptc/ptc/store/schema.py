@@ -66,6 +66,12 @@ def add_all(count: int) -> str:
     return f"{_ADD}({new}) AS new WHERE run = ? AND epoch = ? AND holder = ?"
 
 
+def add_next(count: int) -> str:
+    """The same for who knows the run's own id, and that the step before the first is there: in half the time."""
+    row = "SELECT id << 32 | ?, run, ?, ?, ?, ? FROM runs WHERE id = ? AND epoch = ? AND holder = ?"
+    return "INSERT INTO steps " + " UNION ALL ".join([row] * count)
+
+
 def steps_of(key: int) -> tuple[int, int]:
     """What `READ` is given for a run's own id."""
     return key << 32, (key + 1) << 32

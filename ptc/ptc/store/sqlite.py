@@ -7,25 +7,18 @@ one transaction. It holds arguments, results and responses as they are: the file
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import sqlite3
-import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
-
-from pydantic_core import to_json
 
 from ptc.audit.schema import APPLICATION_ID as OF_AN_AUDIT_LOG
 from ptc.errors import ConfigurationError
 from ptc.store.commits import Commits
 from ptc.store.errors import (
-    LeaseLost,
     RunExists,
     RunLeased,
     RunUnknown,
@@ -36,8 +29,8 @@ from ptc.store.errors import (
 from ptc.store.files import make_file
 from ptc.store.holders import is_dead, new_holder
 from ptc.store.protocol import Lease, RunInfo, Step, StoredRun, StoredStatus
-from ptc.store.schema import ADD, APPLICATION_ID, READ, add_all, prepare, steps_of
-from ptc_tools.call import JsonObject
+from ptc.store.rows import IN_ONE, appending, following, json_of, lost, now_us, rows_of, text_of
+from ptc.store.schema import ADD, APPLICATION_ID, READ, prepare, steps_of
 
 if TYPE_CHECKING:
     from ptc.audit import AuditLog
@@ -48,13 +41,9 @@ _CHECKPOINT_PAGES: Final = 1024
 """How far the WAL grows at most (4 MiB); mostly `Commits` writes it back after half of that. From then on it is
 written over, and a sync of what has its place on the disk already takes two thirds of one that makes a file longer."""
 
-_IN_ONE: Final = 64
-"""Steps that are added by one statement, which is a transaction of its own."""
-
 Statement: TypeAlias = "tuple[str, tuple[object, ...]]"
 T = TypeVar("T")
 
-_add_all = lru_cache(maxsize=_IN_ONE)(add_all)
 _EPOCHS: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
 """Who holds what in a store that shares an audit log's file: a log has one process, so this decides."""
 
@@ -85,6 +74,8 @@ class SQLiteRunStore:
             self._epochs = _EPOCHS.setdefault(where, {})
         self._holder = new_holder()
         self._held: dict[str, Lease] = {}
+        self._known: tuple[Lease, int, int] | None = None
+        """The last step that was made durable by `append_here`: its lease, its number, and the run's own id."""
         self._open().close()
         self._commits = Commits(self._open)
 
@@ -92,9 +83,9 @@ class SQLiteRunStore:
 
     async def create(self, run_id: str, steps: Sequence[Step], labels: Mapping[str, str]) -> Lease:
         lease = Lease(run_id, 1, self._holder)
-        rows = _rows(run_id, steps)
-        now = _now()
-        run = (run_id, "running", 1, self._holder, now + self._term, now, now, _text(dict(labels)))
+        rows = rows_of(run_id, steps)
+        now = now_us()
+        run = (run_id, "running", 1, self._holder, now + self._term, now, now, text_of(dict(labels)))
 
         def work(db: sqlite3.Connection) -> None:
             if db.execute("SELECT 1 FROM runs WHERE run = ?", (run_id,)).fetchone():
@@ -106,7 +97,7 @@ class SQLiteRunStore:
         return self._hold(lease)
 
     async def acquire(self, run_id: str) -> StoredRun:
-        now = _now()
+        now = now_us()
 
         def work(db: sqlite3.Connection) -> StoredRun:
             row = db.execute(
@@ -128,7 +119,7 @@ class SQLiteRunStore:
                 (lease.epoch, self._holder, now + self._term, now, run_id),
             )
             read = tuple(
-                Step(n, kind, _json(data, run_id)) for n, kind, data in db.execute(READ, steps_of(key))
+                Step(n, kind, json_of(data, run_id)) for n, kind, data in db.execute(READ, steps_of(key))
             )
             return StoredRun(run_id, cast("StoredStatus", status), read, lease, created)
 
@@ -141,16 +132,16 @@ class SQLiteRunStore:
     ) -> None:
         if status is None and self.append_here(lease, steps):
             return
-        if status is None and 0 < len(steps) <= _IN_ONE:
-            await self._commits.do(_appending(lease, steps), one_statement=True)
+        if status is None and 0 < len(steps) <= IN_ONE:
+            await self._commits.do(appending(lease, steps), one_statement=True)
             return
-        rows = _rows(lease.run_id, steps)
+        rows = rows_of(lease.run_id, steps)
 
         def work(db: sqlite3.Connection) -> None:
             self._check(db, lease)
             db.executemany(ADD, rows)
             if status is not None:
-                db.execute(_END, (status, _now(), lease.run_id, lease.epoch))
+                db.execute(_END, (status, now_us(), lease.run_id, lease.epoch))
 
         await self._commits.do(work)
         if status is not None:
@@ -158,9 +149,18 @@ class SQLiteRunStore:
 
     def append_here(self, lease: Lease, steps: Sequence[Step]) -> bool:
         """See ptc.store.ImmediateStore. Where this process drives one run only, nobody else is to be let in."""
-        if len(self._held) != 1 or not 0 < len(steps) <= _IN_ONE:
+        if len(self._held) != 1 or not 0 < len(steps) <= IN_ONE:
             return False
-        return self._commits.do_here(_appending(lease, steps))
+        known, last = self._known, steps[-1].n
+        if known is not None and known[0] == lease and known[1] == steps[0].n - 1:
+            done = self._commits.do_here(following(lease, known[2], steps))
+            self._known = (lease, last, known[2]) if done else known
+            return done
+        keys: list[int] = []
+        done = self._commits.do_here(appending(lease, steps, keys))
+        if done:
+            self._known = (lease, last, keys[0])
+        return done
 
     async def append_with(
         self,
@@ -173,16 +173,16 @@ class SQLiteRunStore:
         """Steps in the transaction of an audit record: `write` is given the statements to go with it."""
         self._commits.check_open()
         if self._epochs.get(lease.run_id) != lease.epoch:
-            raise _lost(lease)
-        statements: list[Statement] = [(ADD, row) for row in _rows(lease.run_id, steps)]
+            raise lost(lease)
+        statements: list[Statement] = [(ADD, row) for row in rows_of(lease.run_id, steps)]
         if status is not None:
-            statements.append((_END, (status, _now(), lease.run_id, lease.epoch)))
+            statements.append((_END, (status, now_us(), lease.run_id, lease.epoch)))
         return await write(statements)
 
     async def renew(self, lease: Lease) -> None:
         def work(db: sqlite3.Connection) -> None:
             self._check(db, lease)
-            db.execute("UPDATE runs SET expires = ? WHERE run = ?", (_now() + self._term, lease.run_id))
+            db.execute("UPDATE runs SET expires = ? WHERE run = ?", (now_us() + self._term, lease.run_id))
 
         await self._commits.do(work)
 
@@ -192,7 +192,7 @@ class SQLiteRunStore:
         await self._commits.do(lambda db: _let_go(db, lease))
 
     async def runs(self, *, status: StoredStatus | None = None) -> tuple[RunInfo, ...]:
-        now = _now()
+        now = now_us()
 
         def work(db: sqlite3.Connection) -> tuple[RunInfo, ...]:
             rows = db.execute(
@@ -248,7 +248,7 @@ class SQLiteRunStore:
     def _check(self, db: sqlite3.Connection, lease: Lease) -> None:
         row = db.execute("SELECT epoch, holder FROM runs WHERE run = ?", (lease.run_id,)).fetchone()
         if row != (lease.epoch, lease.holder):
-            raise _lost(lease)
+            raise lost(lease)
 
     def _open(self) -> sqlite3.Connection:
         make_file(self.path)
@@ -294,58 +294,6 @@ def _path_in(log: AuditLog) -> Path:
     return log.path
 
 
-def _rows(run_id: str, steps: Sequence[Step]) -> list[tuple[object, ...]]:
-    now = _now()
-    _check_order(steps)
-    return [(step.n, now, step.kind, _text(step.data), run_id) for step in steps]
-
-
-def _check_order(steps: Sequence[Step]) -> None:
-    """Among themselves; that they follow what is there the file sees to. Raises StoreUnavailable."""
-    if any(after.n != before.n + 1 for before, after in pairwise(steps)):
-        raise StoreUnavailable(f"a step does not follow the one before it: {[step.n for step in steps]}")
-
-
-def _appending(lease: Lease, steps: Sequence[Step]) -> Callable[[sqlite3.Connection], None]:
-    """By one statement, which adds all steps where the lease holds, and none where it does not."""
-    now = _now()
-    _check_order(steps)
-    values: list[object] = []
-    for step in steps:
-        values += (step.n, now, step.kind, _text(step.data))
-    values += (lease.run_id, lease.epoch, lease.holder)
-
-    def append(db: sqlite3.Connection) -> None:
-        if db.execute(_add_all(len(steps)), values).rowcount != len(steps):
-            raise _lost(lease)
-
-    return append
-
-
-def _text(data: object) -> str:
-    """JSON that `_json` gives back as it was, also half of a surrogate pair, which a model's text may hold."""
-    try:
-        text = to_json(data).decode()  # several times as quick as json, which decides what it cannot write
-    except ValueError:
-        text = ""
-    if text and "NaN" not in text and "Infinity" not in text:
-        return text
-    try:
-        return json.dumps(data, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise StoreUnavailable(f"a step cannot be kept: {error}") from None
-
-
-def _json(text: str, run_id: str) -> JsonObject:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise StoreUnreadable(f"a step of run {run_id!r} is damaged: {error}", run_id=run_id) from None
-    if not isinstance(value, dict):
-        raise StoreUnreadable(f"a step of run {run_id!r} is damaged", run_id=run_id)
-    return value
-
-
 def _let_go(db: sqlite3.Connection, lease: Lease) -> None:
     db.execute("UPDATE runs SET holder = NULL WHERE run = ? AND epoch = ?", (lease.run_id, lease.epoch))
 
@@ -353,16 +301,5 @@ def _let_go(db: sqlite3.Connection, lease: Lease) -> None:
 def _info(row: tuple[Any, ...], now: int) -> RunInfo:
     run_id, status, created, updated, holder, expires, labels = row
     held = holder is not None and expires > now and not is_dead(holder)
-    words = {name: str(word) for name, word in _json(labels, run_id).items()}
+    words = {name: str(word) for name, word in json_of(labels, run_id).items()}
     return RunInfo(run_id, status, created, updated, held, words)
-
-
-def _lost(lease: Lease) -> LeaseLost:
-    return LeaseLost(
-        f"another process has taken over the run {lease.run_id!r}; nothing more is done here",
-        run_id=lease.run_id,
-    )
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
