@@ -64,7 +64,7 @@ def check(whole: dict[str, Any], stories: Sequence[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 async def test_a_killed_run_is_recovered_with_the_same_answer(scenario: str, tmp_path: Path) -> None:
     """No effect is lost, none happens twice, and the log and the store tell the same."""
-    whole, *stories = await matrix(scenario, tmp_path / "runs", 15)
+    whole, *stories = await matrix(scenario, tmp_path / "runs", 25)
     assert stories
     check(whole, stories)
 

@@ -186,7 +186,7 @@ def check_script(script: tuple[Any, Any, list[Any]], sandbox: ptc.Sandbox) -> No
     assert others == [first, first]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts())
 def test_every_script_ends_the_same_in_every_driver(script: Any, sandbox: ptc.Sandbox) -> None:
     """No 400, no unanswered call, no call run twice, and one history, wherever history and programs are."""

@@ -115,7 +115,7 @@ async def played(
             return await runner.run("go", **run)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=scripts(), trimmed=st.booleans())
 def test_whatever_happens_the_service_takes_the_history_and_every_call_has_its_output(
     script: Any, trimmed: bool
