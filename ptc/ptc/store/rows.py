@@ -56,8 +56,7 @@ def appending(
     values += (lease.run_id, lease.epoch, lease.holder)
 
     def append(db: sqlite3.Connection) -> None:
-        if db.execute(_add_all(len(steps)), values).rowcount != len(steps):
-            raise lost(lease)
+        _add(db, lease, len(steps), _add_all, values)
         if keys is not None:
             keys.extend(db.execute("SELECT id FROM runs WHERE run = ?", (lease.run_id,)).fetchone())
 
@@ -74,11 +73,15 @@ def following(lease: Lease, key: int, steps: Sequence[Step]) -> Callable[[sqlite
         n = step.n
         values += (n, n, now, step.kind, text_of(step.data), key, epoch, holder)
 
-    def append(db: sqlite3.Connection) -> None:
-        if db.execute(_add_next(len(steps)), values).rowcount != len(steps):
-            raise lost(lease)
+    return lambda db: _add(db, lease, len(steps), _add_next, values)
 
-    return append
+
+def _add(
+    db: sqlite3.Connection, lease: Lease, count: int, statement: Callable[[int], str], values: list[object]
+) -> None:
+    """All of so many steps, or LeaseLost."""
+    if db.execute(statement(count), values).rowcount != count:
+        raise lost(lease)
 
 
 def text_of(data: object) -> str:
